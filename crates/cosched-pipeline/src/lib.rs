@@ -1,10 +1,10 @@
 //! Programs as pipelines of stages on recycled buffers.
 //!
-//! A program is cut into *stages*, its data into *blocks* carried by *buffers*. Stages work at the same time, each on
-//! another buffer, so that the running time tends to max(compute, communicate, I/O) and not to their sum. The model is
-//! FG's (Roysden 2004, section 2): a stage *accepts* a buffer from its predecessor and *conveys* it to its successor;
-//! buffers come from a fixed pool, by pointer, and go back to it from the last stage; the last buffer is marked
-//! (*caboose*), and behind it the pipeline shuts itself down.
+//! A program is divided into *stages*, its data into *blocks* carried by *buffers*. Stages work concurrently, each on
+//! a different buffer, so that the running time tends to max(compute, communicate, I/O) and not to their sum. The
+//! model is FG's (Roysden 2004, section 2): a stage *accepts* a buffer from its predecessor and *conveys* it to its
+//! successor; buffers come from a fixed pool, by pointer, and return to it from the last stage; the last buffer is
+//! marked (*caboose*), and after it the pipeline shuts itself down.
 //!
 //! ```
 //! use cosched_pipeline::{Flow, Options, Pipeline, Resource, Stage};
@@ -59,7 +59,7 @@ pub use options::Options;
 pub use priority::{Priorities, Settings, SettingsError, UnknownPriorities};
 pub use report::{Action, Bound, Occupancy, Report, ReportError, Span, StageReport, Stall, Trace};
 
-/// The guide's code is run as the documentation's is.
+/// Runs the code examples of the guide as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/pipeline.md")]
 struct Guide;

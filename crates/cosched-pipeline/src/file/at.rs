@@ -1,4 +1,5 @@
-//! Buffers whose bytes lie where the program says: a column of a matrix, records for other columns, one of many runs.
+//! Stages that read or write buffers at places that the program chooses: a column of a matrix, records for other columns, one
+//! of many runs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::buffer::Buffer;
 use crate::error::BoxError;
 use crate::graph::{Flow, Stage};
 
-/// Where one buffer's bytes lie. Its extents go to the kernel at once.
+/// Where one buffer's bytes are in a file. All its extents are submitted to the kernel at once.
 #[derive(Debug)]
 pub struct Plan {
     file: Arc<BlockFile>,
@@ -22,25 +23,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The buffer's number on its path, from 0, also where the stage begins the path.
+    /// The buffer's round on its path, from 0; valid also if the stage is the first of the path.
     pub fn round(&self) -> u64 {
         self.round
     }
 
-    /// Another file than the stage's own, for this buffer.
+    /// Uses another file than the stage's own for this buffer.
     pub fn file(&mut self, file: &Arc<BlockFile>) -> &mut Plan {
         self.file = file.clone();
         self
     }
 
-    /// One more extent: the buffer's bytes `range` lie at `offset` of the file. Two may not overlap.
+    /// Adds an extent: the buffer's bytes `range` are at `offset` of the file. Extents must not overlap.
     pub fn extent(&mut self, offset: u64, range: Range<usize>) -> &mut Plan {
         self.extents.push(Extent { offset, range });
         self
     }
 }
 
-/// What says where a buffer's bytes lie.
+/// The program's function that chooses the extents of a buffer.
 type Planner = Box<dyn FnMut(&mut Buffer, &mut Plan) -> Result<Flow, BoxError> + Send>;
 
 struct At {
@@ -75,23 +76,23 @@ impl Job for At {
         let Plan { file, extents, .. } = plan;
         if self.way == Way::Read {
             let end = extents.iter().map(|extent| extent.range.end).max().unwrap_or(0);
-            // An extent outside of the buffer is refused with its numbers when it is moved.
+            // An extent outside of the buffer is refused when it is moved, with an error that names its numbers.
             buffer.set_len(end.min(buffer.capacity()));
         }
         Ok((flow, Some(Places { file, extents })))
     }
 }
 
-/// A stage that fills each buffer from places of a file, at the beginning of paths or in their middle. The buffer's length is
-/// then where its last extent ends in it.
+/// A stage that fills each buffer from places of a file, as the first stage of paths or between others. It sets the buffer's
+/// length to the highest end of the buffer's extents.
 pub struct ReadAt(At);
 
-/// A stage that writes each buffer to places of a file, in the middle of paths or at their end.
+/// A stage that writes each buffer to places of a file, between other stages or as the last one of paths.
 pub struct WriteAt(At);
 
 impl ReadAt {
-    /// A stage that reads `file` where `plan` says for each buffer. At the beginning of a path `plan` also says which buffer
-    /// is the last, or that the one before was; otherwise it says [`Flow::Continue`].
+    /// A stage that reads `file` at the places that `plan` adds for each buffer. In the first stage of a path `plan` also
+    /// returns whether the buffer is the last one, or whether the previous one was; otherwise it returns [`Flow::Continue`].
     pub fn new(
         file: &Arc<BlockFile>,
         plan: impl FnMut(&mut Buffer, &mut Plan) -> Result<Flow, BoxError> + Send + 'static,
@@ -99,32 +100,33 @@ impl ReadAt {
         ReadAt(At::new(file.clone(), Way::Read, plan))
     }
 
-    /// How blocks are moved.
+    /// Sets how blocks are moved.
     pub fn io(mut self, io: &IoOptions) -> ReadAt {
         self.0.io = io.clone();
         self
     }
 
-    /// How many buffers it holds at most; fewer where they keep the disk busy.
+    /// Sets the maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
     pub fn held_max(mut self, buffers: usize) -> ReadAt {
         self.0.held_max = buffers;
         self
     }
 
-    /// Where to see how it reads.
+    /// A handle to the stage's [`IoReport`](super::IoReport).
     pub fn report(&self) -> Reporting {
         self.0.report.clone()
     }
 
-    /// The stage.
+    /// Turns it into a stage of a graph.
     pub fn stage(self, name: impl Into<String>) -> Stage {
         self.0.stage(name)
     }
 }
 
 impl WriteAt {
-    /// A stage that writes to `file` where `plan` says for each buffer. Room for all is best reserved before
-    /// ([`Output::reserve`](super::Output::reserve), [`BlockFile::reserve`]): writes behind a file's end wait for each other.
+    /// A stage that writes to `file` at the places that `plan` adds for each buffer. It is best to reserve the space for all
+    /// of it first ([`Output::reserve`](super::Output::reserve), [`BlockFile::reserve`]): writes beyond the end of a file
+    /// wait for each other.
     pub fn new(
         file: &Arc<BlockFile>,
         mut plan: impl FnMut(&Buffer, &mut Plan) -> Result<(), BoxError> + Send + 'static,
@@ -132,24 +134,24 @@ impl WriteAt {
         WriteAt(At::new(file.clone(), Way::Write, move |buffer, places| plan(buffer, places).map(|()| Flow::Continue)))
     }
 
-    /// How blocks are moved.
+    /// Sets how blocks are moved.
     pub fn io(mut self, io: &IoOptions) -> WriteAt {
         self.0.io = io.clone();
         self
     }
 
-    /// How many buffers it holds at most; fewer where they keep the disk busy.
+    /// Sets the maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
     pub fn held_max(mut self, buffers: usize) -> WriteAt {
         self.0.held_max = buffers;
         self
     }
 
-    /// Where to see how it writes.
+    /// A handle to the stage's [`IoReport`](super::IoReport).
     pub fn report(&self) -> Reporting {
         self.0.report.clone()
     }
 
-    /// The stage.
+    /// Turns it into a stage of a graph.
     pub fn stage(self, name: impl Into<String>) -> Stage {
         self.0.stage(name)
     }

@@ -1,4 +1,4 @@
-//! Files cut into blocks of whole records.
+//! Files divided into blocks of whole records.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use cosched_linux::file::BlockFile;
 pub struct Input {
     /// The file.
     pub path: PathBuf,
-    /// Which bytes; none for all. A file that is read whole must keep its length while it is read.
+    /// The range of bytes to read; None for all. A file that is read whole must keep its length while it is read.
     pub range: Option<Range<u64>>,
 }
 
@@ -33,7 +33,7 @@ impl From<&str> for Input {
     }
 }
 
-/// A part of a file that is open.
+/// An open file, or a part of it.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) file: Arc<BlockFile>,
@@ -48,17 +48,17 @@ pub(super) struct Block {
     pub(super) file: Arc<BlockFile>,
     pub(super) offset: u64,
     pub(super) len: usize,
-    /// Where it lies in all parts together, in bytes.
+    /// Its position in the concatenation of all parts, in bytes.
     pub(super) position: u64,
     pub(super) last: bool,
 }
 
-/// All blocks, part by part. A block is of one part; the last of each may be shorter.
+/// All blocks, part by part. A block never spans two parts; the last one of each part may be shorter.
 #[derive(Debug)]
 pub(super) struct Blocks {
     parts: Vec<Part>,
     block: u64,
-    /// Which part is next, and how much of it has been given out.
+    /// The next part to read, and how many of its bytes have been assigned to blocks.
     part: usize,
     given: u64,
     position: u64,
@@ -73,12 +73,12 @@ impl Blocks {
         &self.parts
     }
 
-    /// How many blocks there are in all.
+    /// The total number of blocks.
     pub(super) fn count(&self) -> u64 {
         self.parts.iter().map(|part| len(part).div_ceil(self.block)).sum()
     }
 
-    /// How many bytes there are in all.
+    /// The total number of bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.parts.iter().map(len).sum()
     }
@@ -101,8 +101,8 @@ fn len(part: &Part) -> u64 {
     part.range.end - part.range.start
 }
 
-/// The largest block of at most `wanted` bytes that holds whole records and, where that costs less than half of it, whole
-/// pages too: such blocks go past the page cache.
+/// The largest block of at most `wanted` bytes that holds whole records and, if that costs less than half of it, also
+/// whole pages: such blocks bypass the page cache.
 pub(super) fn block_bytes(wanted: usize, record: usize, page: usize) -> usize {
     let both = record / gcd(record, page) * page;
     let unit = if both <= wanted { both } else { record };

@@ -10,38 +10,38 @@ use crate::error::BoxError;
 use crate::exec::Port;
 use crate::graph::{Body, Flow};
 
-/// The memory that the kernel gets is the buffer's own.
+/// The kernel reads into and writes from the buffer's own memory.
 impl Memory for Buffer {
     fn storage(&mut self) -> &mut [u8] {
         self.storage_mut()
     }
 }
 
-/// Where one buffer's bytes lie.
+/// Where one buffer's bytes are in a file.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) file: Arc<BlockFile>,
     pub(super) extents: Vec<Extent>,
 }
 
-/// What a stage decides for each buffer.
+/// What the different stages decide for each buffer.
 pub(super) trait Job: Send {
-    /// Where the bytes of a buffer that was accepted lie, if it has any. `round` is its number on its path. Only where the stage begins the
-    /// path may it say that it ends.
+    /// Where the bytes of an accepted buffer are, if it has any. `round` is its number on its path. Only the first stage of a path may
+    /// return that the path ends.
     fn begin(&mut self, buffer: &mut Buffer, round: u64) -> Result<(Flow, Option<Places>), BoxError>;
 
-    /// A buffer's bytes have been moved, and it goes on next.
+    /// Called when a buffer's bytes have been moved, before the buffer is conveyed.
     fn moved(&mut self, _buffer: &mut Buffer) -> Result<(), BoxError> {
         Ok(())
     }
 
-    /// All buffers have gone on.
+    /// Called when all buffers have been conveyed.
     fn ended(&mut self) -> Result<(), BoxError> {
         Ok(())
     }
 }
 
-/// Which way the bytes go.
+/// The direction in which the bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Read,
@@ -53,7 +53,7 @@ pub(super) struct Hold<J> {
     pub(super) job: J,
     pub(super) way: Way,
     pub(super) io: IoOptions,
-    /// How many buffers it holds at most.
+    /// The maximum number of buffers that it holds.
     pub(super) held_max: usize,
     pub(super) report: Reporting,
 }
@@ -124,11 +124,11 @@ impl<J: Job> Hold<J> {
             Way::Write => transfers.write(&file, &extents, buffer),
         }
         self.report.begin(transfers.chosen(), &file);
-        // Behind the last one the path has only empty buffers, which are not to be accepted.
+        // After the last buffer the path has only empty ones, which must not be accepted.
         if last { self.drain(port, transfers) } else { Ok(()) }
     }
 
-    /// A buffer without a block goes on behind those that are on their way.
+    /// Conveys a buffer without a block, after those that are in flight.
     fn pass(&mut self, port: &mut Port, transfers: &mut Transfers<Buffer>, buffer: Buffer) -> Result<(), BoxError> {
         self.drain(port, transfers)?;
         port.convey(buffer);

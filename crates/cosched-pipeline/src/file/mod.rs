@@ -1,13 +1,14 @@
-//! Files as the ends of a pipeline, and in its middle.
+//! Stages that read and write files.
 //!
-//! - [`Source`] reads files block by block, whole records each, into the buffers of the path that it begins;
-//! - [`Sink`] writes the buffers one behind the other to a file that gets its name when the pipeline has ended;
-//! - [`ReadAt`] and [`WriteAt`] move each buffer from or to places that the program names: a list of [`Extent`]s per buffer.
+//! - [`Source`] reads files block by block, each block of whole records, into the buffers of the path that it begins;
+//! - [`Sink`] writes the buffers one after the other to a file that gets its name when the pipeline has ended;
+//! - [`ReadAt`] and [`WriteAt`] move each buffer from or to places that the program chooses: a list of [`Extent`]s per buffer.
 //!
-//! All of them hold several buffers at once, so that the disk always has something to do, and convey them in the order in
-//! which they came. They hold no more than that takes: the others wait where the pipeline's counters see them. The bytes go
-//! between the disk and the buffers themselves ([`IoReport::direct_bytes`]) wherever offsets are multiples of a page; the rest
-//! goes through the page cache. How is `cosched_linux::file`'s business: io_uring, or threads with O_DIRECT, or plain ones.
+//! All of them hold several buffers at once, to keep the disk busy, and convey them in the order in which they arrived. They
+//! hold no more than needed for that: the others wait in queues, where the pipeline's counters see them. If offsets are
+//! multiples of a page, the bytes are transferred directly between the disk and the buffers ([`IoReport::direct_bytes`]); the
+//! rest goes through the page cache. `cosched_linux::file` chooses the engine: io_uring, or threads with O_DIRECT, or threads
+//! with buffered I/O.
 //!
 //! ```
 //! use cosched_pipeline::{Options, Pipeline};
@@ -41,10 +42,10 @@ pub use report::{IoReport, Reporting};
 pub use sink::{Sink, SinkOptions};
 pub use source::{InputError, Source, SourceOptions};
 
-/// How many buffers a stage holds at most, unless told otherwise.
+/// The default of the maximum number of buffers that a stage holds.
 const HELD_MAX: usize = 16;
 
-/// How files are opened for an engine, or for the best that there is.
+/// How files are opened for the given engine, or for the best available one.
 fn caching(io: &IoOptions) -> Caching {
     io.engine.map_or(Caching::Direct, Engine::caching)
 }

@@ -10,29 +10,30 @@ use serde::{Deserialize, Serialize};
 pub struct IoReport {
     /// "io_uring", "direct" or "buffered"; empty before the stage began.
     pub engine: String,
-    /// Why io_uring does not serve, where it was wanted.
+    /// Why io_uring is not used, if it was wanted.
     pub why_not_uring: Option<String>,
-    /// Why a file's bytes go through the page cache, where all of them do.
+    /// Why a file's bytes go through the page cache, if all of them do.
     pub why_buffered: Option<String>,
-    /// Bytes past the page cache.
+    /// Bytes transferred past the page cache.
     pub direct_bytes: u64,
-    /// Bytes through the page cache.
+    /// Bytes transferred through the page cache.
     pub buffered_bytes: u64,
-    /// Requests to the kernel.
+    /// Number of requests to the kernel.
     pub requests: u64,
 }
 
-/// Where a stage writes its [`IoReport`], for who started it to read, while it runs or afterwards.
+/// A shared handle to a stage's [`IoReport`], which the program can read while the stage runs or
+/// afterwards.
 #[derive(Debug, Clone, Default)]
 pub struct Reporting(Arc<Mutex<IoReport>>);
 
 impl Reporting {
-    /// What there is so far.
+    /// The report so far.
     pub fn get(&self) -> IoReport {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The engine serves, on this file among others.
+    /// Notes the engine that is used, on this file among others.
     pub(super) fn begin(&self, chosen: &Chosen, file: &BlockFile) {
         let mut report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if report.engine.is_empty() {

@@ -1,4 +1,4 @@
-//! The end of a path: a file that gets its name when all of it is there.
+//! The end of a path: a file that gets its name when it is complete.
 
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,16 @@ use crate::graph::{Flow, Stage};
 /// How an output is written.
 #[derive(Debug, Clone)]
 pub struct SinkOptions {
-    /// How long it will be, where that is known: its space is then taken before the pipeline starts, so that a disk that is too
-    /// small is known at once. Another length is no error.
+    /// The expected length, if known: the space is then reserved before the pipeline starts, so that a disk that is too small
+    /// is reported at once. A different actual length is not an error.
     pub expect_bytes: Option<u64>,
-    /// The output must be none of these.
+    /// Input files: the output must not be one of these.
     pub inputs: Vec<PathBuf>,
-    /// Wait until it is on the disk before it gets its name.
+    /// Sync the file to the disk before it gets its name.
     pub sync: bool,
     /// How blocks are moved.
     pub io: IoOptions,
-    /// How many buffers it holds at most; fewer where they keep the disk busy.
+    /// The maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
     pub held_max: usize,
 }
 
@@ -35,12 +35,12 @@ impl Default for SinkOptions {
     }
 }
 
-/// A file to which buffers are written one behind the other. Until the pipeline has ended well the file has no name, and what
-/// had its name before stays.
+/// A file to which buffers are written one after the other. The file has no name until the pipeline has ended successfully;
+/// until then an existing file of that name stays as it is.
 #[derive(Debug)]
 pub struct Sink {
     output: Option<Output>,
-    /// Where the next buffer goes, in bytes.
+    /// Where the next buffer is written, in bytes.
     position: u64,
     io: IoOptions,
     held_max: usize,
@@ -48,10 +48,10 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Starts the output.
+    /// Creates the output.
     ///
     /// # Errors
-    /// When nothing can be written there, when it is an input, or when the disk is too small.
+    /// If the target cannot be written, if it is one of the inputs, or if the disk is too small.
     pub fn create(target: &Path, options: &SinkOptions) -> Result<Sink, FileError> {
         let SinkOptions { expect_bytes, inputs, sync, io, held_max } = options.clone();
         let mut output = Output::create(target, &OutputOptions { caching: caching(&io), inputs, named: false, sync })?;
@@ -59,7 +59,7 @@ impl Sink {
         Ok(Sink { output: Some(output), position: 0, io, held_max, report: Reporting::default() })
     }
 
-    /// Where to see how it writes.
+    /// A handle to the stage's [`IoReport`](super::IoReport).
     pub fn report(&self) -> Reporting {
         self.report.clone()
     }

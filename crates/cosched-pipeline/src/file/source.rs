@@ -1,4 +1,4 @@
-//! The beginning of a path: files, block by block.
+//! The beginning of a path: files that are read block by block.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::graph::{Flow, PathId, Stage};
 /// How files are read.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// A block has at most this many bytes: the size of the buffers, or less.
+    /// The maximum size of a block in bytes: the size of the buffers, or less.
     pub block_bytes: usize,
-    /// The size of a record: a block holds whole ones.
+    /// The size of a record in bytes: a block contains whole records.
     pub record_bytes: usize,
     /// How blocks are moved.
     pub io: IoOptions,
-    /// How many buffers it holds at most; fewer where they keep the disk busy.
+    /// The maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
     pub held_max: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for SourceOptions {
     }
 }
 
-/// Why an input cannot be read as it was asked for. Found before the pipeline starts.
+/// Why an input cannot be read as requested. Found before the pipeline starts.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// A file cannot be opened.
@@ -49,24 +49,24 @@ pub enum InputError {
     PartRecord {
         /// The file.
         path: PathBuf,
-        /// What is to be read of it, in bytes.
+        /// The number of bytes that were to be read.
         bytes: u64,
         /// The size of a record, in bytes.
         record: usize,
     },
-    /// The range is not in the file.
+    /// The range exceeds the file.
     #[error("cannot read bytes {start} to {end} of {}: it has {len} bytes (name a range that is in the file)", path.display())]
     Range {
         /// The file.
         path: PathBuf,
         /// The range's first byte.
         start: u64,
-        /// Behind the range's last byte.
+        /// The end of the range (exclusive).
         end: u64,
         /// The file's length, in bytes.
         len: u64,
     },
-    /// A block does not hold a record.
+    /// A block is smaller than a record.
     #[error("blocks of {block} bytes hold no record of {record} bytes (make the blocks larger; neither may be 0)")]
     Block {
         /// The size of a block, in bytes.
@@ -76,7 +76,8 @@ pub enum InputError {
     },
 }
 
-/// Files that are read block by block, in order. The buffer's tag is where its block lies in all inputs together, in bytes.
+/// Files that are read block by block, in order. A buffer's tag is the position of its block in the concatenation of all
+/// inputs, in bytes.
 #[derive(Debug)]
 pub struct Source {
     blocks: Blocks,
@@ -88,10 +89,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens the inputs, and finds how many blocks they are.
+    /// Opens the inputs, and counts their blocks.
     ///
     /// # Errors
-    /// When one cannot be opened, or does not hold what is asked for.
+    /// If an input cannot be opened, or does not contain what was requested.
     pub fn open<I: Into<Input>>(
         inputs: impl IntoIterator<Item = I>,
         options: &SourceOptions,
@@ -109,23 +110,23 @@ impl Source {
         Ok(Source { blocks, block, io, held_max, report: Reporting::default(), path: None })
     }
 
-    /// How many rounds the pipeline will have.
+    /// The number of rounds that the pipeline will have.
     pub fn rounds(&self) -> u64 {
         self.blocks.count()
     }
 
-    /// How many bytes will be read.
+    /// The number of bytes that will be read.
     pub fn bytes(&self) -> u64 {
         self.blocks.bytes()
     }
 
-    /// The size of a block, in bytes: what was asked for, or a little less, so that it holds whole records and, where that is
-    /// possible, whole pages. The path's buffers must have it.
+    /// The size of a block in bytes: the requested size, or a little less, so that a block holds whole records and, if
+    /// possible, whole pages. The path's buffers must be at least this large.
     pub fn block_bytes(&self) -> usize {
         self.block
     }
 
-    /// Where to see how it reads.
+    /// A handle to the stage's [`IoReport`](super::IoReport).
     pub fn report(&self) -> Reporting {
         self.report.clone()
     }
@@ -136,7 +137,7 @@ impl Source {
         Stage::body(name, Resource::Io, Hold { job: self, way: Way::Read, io, held_max, report })
     }
 
-    /// Whether the files that are read whole are as long as they were.
+    /// Checks that the files that are read whole still have the length that they had when they were opened.
     fn check_unchanged(&self) -> Result<(), FileError> {
         self.blocks.parts().iter().filter(|part| part.whole).try_for_each(|part| part.file.check_unchanged())
     }
@@ -150,7 +151,7 @@ impl Job for Source {
             );
         }
         let Some(block) = self.blocks.next() else {
-            // Only an input of no bytes ends so: otherwise the last block was marked.
+            // Only an empty input ends like this: otherwise the last block was marked.
             self.check_unchanged()?;
             return Ok((Flow::End, None));
         };
@@ -168,7 +169,7 @@ impl Job for Source {
     }
 
     fn moved(&mut self, buffer: &mut Buffer) -> Result<(), BoxError> {
-        // Before it goes on: behind it the output would get its name.
+        // This check comes before the last buffer is conveyed: after that the output would get its name.
         if buffer.is_last() { Ok(self.check_unchanged()?) } else { Ok(()) }
     }
 }

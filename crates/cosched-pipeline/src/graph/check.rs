@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Graph, Path, Stage, StageId, Work};
 use crate::error::GraphError;
 
-/// More buffers than that are a mistake: what waits for them in queues would not fit into memory.
+/// More buffers than this are a mistake: the queues for them would not fit into memory.
 const BUFFERS_MAX: usize = 1 << 20;
 
 pub(super) fn check(graph: &Graph) -> Result<(), GraphError> {

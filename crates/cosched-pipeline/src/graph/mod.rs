@@ -1,4 +1,4 @@
-//! What a pipeline is made of: stages, paths through them, the graph of all.
+//! The parts of a pipeline: stages, paths through them, and the graph of all of them.
 
 mod check;
 mod path;
@@ -18,8 +18,8 @@ pub(crate) use stage::Work;
 pub use stage::{Body, Each, Flow, Kind, Stage, StageId};
 
 /// Stages and the paths of buffers through them. Paths that share no stage are disjoint pipelines in one program; a stage
-/// on several paths is where they intersect (a [`Body`]), or one thread that serves the same stage of all (an [`Each`]:
-/// FG 2's virtual stage).
+/// on several paths is where they intersect (a [`Body`]), or one thread that serves the same stage of all of them (an
+/// [`Each`]: FG 2's virtual stage).
 pub struct Graph {
     pub(crate) name: String,
     pub(crate) stages: Vec<Stage>,
@@ -27,7 +27,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph without stages. The name is for reports.
+    /// A graph without stages. The name appears in reports.
     pub fn new(name: impl Into<String>) -> Graph {
         Graph { name: name.into(), stages: Vec::new(), paths: Vec::new() }
     }
@@ -38,32 +38,33 @@ impl Graph {
         StageId(self.stages.len() - 1)
     }
 
-    /// Adds several stages, as [`Stage::split`] makes them.
+    /// Adds several stages, such as those that [`Stage::split`] makes.
     pub fn stages(&mut self, stages: impl IntoIterator<Item = Stage>) -> Vec<StageId> {
         stages.into_iter().map(|stage| self.stage(stage)).collect()
     }
 
-    /// Adds a path through stages.
+    /// Adds a path through stages that have been added.
     pub fn path(&mut self, path: Path) -> PathId {
         self.paths.push(path);
         PathId(self.paths.len() - 1)
     }
 
-    /// The memory that all buffers take: known before the run, and not exceeded in it.
+    /// The memory of all buffers in bytes: known before the run, and not exceeded in it.
     pub fn memory_bytes(&self) -> u64 {
         let of = |path: &Path| (path.buffers as u64).saturating_mul(path.size_bytes as u64);
         self.paths.iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// Whether the graph can run.
+    /// Checks whether the graph can run.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first problem that was found.
     pub fn check(&self) -> Result<(), GraphError> {
         check::check(self)
     }
 
-    /// Gives each stage that has a thread of its own one of these CPUs, in turn, unless it has asked for CPUs by itself.
+    /// Binds each stage that has a thread of its own to one of these CPUs, in turn, unless the stage requests CPUs
+    /// itself.
     fn pin_in_turn(&mut self, cpus: &[usize]) {
         let stages = self.stages.iter_mut().filter(|stage| stage.kind == Kind::Thread && stage.thread.is_none());
         for (stage, cpu) in stages.zip(cpus.iter().cycle()) {
@@ -74,7 +75,7 @@ impl Graph {
     /// Starts it and returns.
     ///
     /// # Errors
-    /// A graph that cannot run, memory or threads that cannot be had.
+    /// If the graph cannot run, or memory or threads cannot be allocated.
     pub fn start(mut self, options: &Options) -> Result<Running, GraphError> {
         if options.pin_in_turn {
             let scheduling = Thread::current().and_then(|thread| thread.scheduling());
@@ -84,10 +85,11 @@ impl Graph {
         exec::start(self, options)
     }
 
-    /// Runs it to its end.
+    /// Runs it until it has ended.
     ///
     /// # Errors
-    /// A graph that cannot run, or the first stage that failed or panicked. All threads have ended then.
+    /// That the graph cannot run, or the first stage that failed or panicked. All threads have ended then, except one
+    /// that is stuck in its stage's code.
     pub fn run(self, options: &Options) -> Result<Report, Failure> {
         let name = self.name.clone();
         match self.start(options) {
@@ -97,7 +99,7 @@ impl Graph {
     }
 }
 
-/// The common case: one path, stage after stage.
+/// The common case: a single path, stage after stage.
 pub struct Pipeline {
     graph: Graph,
     path: Path,
@@ -111,24 +113,24 @@ impl Pipeline {
         Pipeline { path: Path::new(name.clone()), graph: Graph::new(name), stages: Vec::new() }
     }
 
-    /// So many buffers of so many bytes.
+    /// Sets the number of buffers, and their size in bytes.
     pub fn buffers(mut self, count: usize, size_bytes: usize) -> Pipeline {
         self.path = self.path.buffers(count, size_bytes);
         self
     }
 
-    /// The next stage. The first one is the source.
+    /// Adds the next stage. The first one is the source.
     pub fn stage(mut self, stage: Stage) -> Pipeline {
         self.stages.push(self.graph.stage(stage));
         self
     }
 
-    /// The next stages, as [`Stage::split`] makes them.
+    /// Adds the next stages, such as those that [`Stage::split`] makes.
     pub fn stages(self, stages: impl IntoIterator<Item = Stage>) -> Pipeline {
         stages.into_iter().fold(self, Pipeline::stage)
     }
 
-    /// The graph that it is.
+    /// Converts the pipeline to a graph.
     pub fn into_graph(mut self) -> Graph {
         if !self.stages.is_empty() {
             self.graph.path(self.path.through(self.stages));
@@ -136,18 +138,18 @@ impl Pipeline {
         self.graph
     }
 
-    /// Starts it and returns. Errors as [`Graph::start`].
+    /// Starts it and returns. Errors as for [`Graph::start`].
     ///
     /// # Errors
-    /// A graph that cannot run, memory or threads that cannot be had.
+    /// If the graph cannot run, or memory or threads cannot be allocated.
     pub fn start(self, options: &Options) -> Result<Running, GraphError> {
         self.into_graph().start(options)
     }
 
-    /// Runs it to its end.
+    /// Runs it until it has ended.
     ///
     /// # Errors
-    /// As [`Graph::run`].
+    /// As for [`Graph::run`].
     pub fn run(self, options: &Options) -> Result<Report, Failure> {
         self.into_graph().run(options)
     }

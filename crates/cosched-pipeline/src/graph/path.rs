@@ -1,22 +1,23 @@
-//! Paths: a pool of buffers and the stages that they go through.
+//! Paths: a pool of buffers and the stages that they pass through.
 
 use super::stage::StageId;
 
-/// The number of a path in its graph, from 0 in the order of [`Graph::path`](crate::Graph::path).
+/// The index of a path in its graph, from 0 in the order of the calls of
+/// [`Graph::path`](crate::Graph::path).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub(crate) usize);
 
 impl PathId {
-    /// Of a buffer that is on none.
+    /// For buffers that are on no path.
     pub(crate) const NONE: PathId = PathId(usize::MAX);
 
-    /// The number.
+    /// The index, from 0.
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// A way of buffers: from the pool through some stages and back to the pool.
+/// The route of a pool's buffers: from the pool through some stages and back to the pool.
 #[derive(Debug, Clone)]
 pub struct Path {
     pub(crate) name: String,
@@ -26,18 +27,19 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path through nothing, with no buffers.
+    /// A path without stages and without buffers.
     pub fn new(name: impl Into<String>) -> Path {
         Path { name: name.into(), buffers: 0, size_bytes: 0, stages: Vec::new() }
     }
 
-    /// Its pool: so many buffers of so many bytes.
+    /// Sets the size of the pool: the number of buffers, and their size in bytes.
     pub fn buffers(mut self, count: usize, size_bytes: usize) -> Path {
         (self.buffers, self.size_bytes) = (count, size_bytes);
         self
     }
 
-    /// Its stages in order; the first one is the source, the last one gives the buffers back.
+    /// Adds stages in order; the first one of the path is its source, the last one returns the
+    /// buffers to the pool.
     pub fn through(mut self, stages: impl IntoIterator<Item = StageId>) -> Path {
         self.stages.extend(stages);
         self

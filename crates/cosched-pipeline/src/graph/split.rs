@@ -1,8 +1,8 @@
-//! Splitting: a stage that computes, cut into several that follow each other.
+//! Splitting a stage that computes into several consecutive ones.
 //!
-//! Each of them does its part of every buffer, so that several CPUs work on it, one after the other, while the buffers stay
-//! in order and the stage needs no second incarnation. FG has it for balance on several CPUs; the price is a hand-off more
-//! per part. Source: Roysden 2004, section 2.
+//! Each part does its share of the work on every buffer, so that several CPUs work on a buffer one after the other, while the
+//! buffers stay in order and the stage needs no second incarnation. FG uses this to balance the load on several CPUs; the cost
+//! is one more hand-off per part. Source: Roysden 2004, section 2.
 
 use std::ops::Range;
 
@@ -19,24 +19,25 @@ pub struct Part {
 }
 
 impl Part {
-    /// Its number, from 0.
+    /// Its index, from 0.
     pub fn index(self) -> usize {
         self.index
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub fn of(self) -> usize {
         self.of
     }
 
-    /// Its share of `count` things: the parts' shares follow each other, differ by at most one, and are all of them.
+    /// Its share of `count` items: the shares of all parts are consecutive, cover all items, and their sizes differ by at most
+    /// one.
     pub fn range(self, count: usize) -> Range<usize> {
         let at = |index: usize| (count as u128 * index as u128 / self.of as u128) as usize;
         at(self.index)..at(self.index + 1)
     }
 
-    /// Its share of the bytes in a buffer: whole records of `record_bytes`. What is left behind the last whole record is the
-    /// last part's.
+    /// Its share of the bytes in a buffer: whole records of `record_bytes`. The last part also gets the bytes after the last
+    /// whole record.
     ///
     /// # Panics
     /// If `record_bytes` is 0.
@@ -48,8 +49,8 @@ impl Part {
 }
 
 impl Stage {
-    /// Splits a stage into `parts` that follow each other (one, if `parts` is 0); `make` makes what each of them does. They are
-    /// called `name 1/3`, `name 2/3` and so on, and are to be put on a path one behind the other.
+    /// Splits a stage into `parts` consecutive ones (one, if `parts` is 0); `make` creates the code of each part. They are
+    /// named `name 1/3`, `name 2/3` and so on, and have to be put on a path one after the other.
     ///
     /// ```
     /// use cosched_pipeline::{Buffer, Flow, Options, Part, Pipeline, Resource, Stage};

@@ -1,4 +1,4 @@
-//! Stages: what works on buffers, and how it is to run.
+//! Stages: the code that works on buffers, and how to run it.
 
 use cosched_core::stage::Resource;
 
@@ -7,40 +7,40 @@ use crate::error::BoxError;
 use crate::exec::Port;
 use crate::priority::Settings;
 
-/// The number of a stage in its graph, from 0 in the order of [`Graph::stage`](crate::Graph::stage).
+/// The index of a stage in its graph, from 0 in the order of the calls of [`Graph::stage`](crate::Graph::stage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StageId(pub(crate) usize);
 
 impl StageId {
-    /// The number.
+    /// The index, from 0.
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// What a source says with a buffer. All other stages say `Continue`: the caboose ends them.
+/// What a source returns for a buffer. All other stages return `Continue`: the caboose ends them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// There are more.
+    /// More buffers follow.
     Continue,
     /// This buffer is the last.
     Last,
-    /// This buffer carries nothing; the one before was the last.
+    /// This buffer carries no block; the previous one was the last.
     End,
 }
 
 /// How a stage runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// On a thread of its own: for what blocks (I/O, messages, foreign calls).
+    /// On a thread of its own: for stages that block (I/O, messages, foreign calls).
     Thread,
-    /// On the graph's workers, which carry a buffer through as many stages as they can: for what computes.
+    /// On the graph's workers, which carry a buffer through as many stages as they can: for stages that compute.
     Worker,
 }
 
 /// A stage that works on one buffer at a time.
 pub trait Each: Send {
-    /// Called once before the first buffer, on the thread that will work.
+    /// Called once before the first buffer, on the thread that will call `round`; on workers, on any one of them.
     ///
     /// # Errors
     /// Ends the pipeline.
@@ -48,13 +48,13 @@ pub trait Each: Send {
         Ok(())
     }
 
-    /// Works on a buffer. At the beginning of a path the buffer is empty and to be filled.
+    /// Works on a buffer. In the first stage of a path the buffer is empty and has to be filled.
     ///
     /// # Errors
     /// Ends the pipeline.
     fn round(&mut self, buffer: &mut Buffer) -> Result<Flow, BoxError>;
 
-    /// Called once after the last buffer, and after a failure, if `init` went well.
+    /// Called once after the last buffer, also after a failure, if `init` succeeded.
     ///
     /// # Errors
     /// Ends the pipeline.
@@ -69,7 +69,7 @@ impl<F: FnMut(&mut Buffer) -> Result<Flow, BoxError> + Send> Each for F {
     }
 }
 
-/// A stage that accepts and conveys by itself: it may hold several buffers, or stand on several paths.
+/// A stage that accepts and conveys buffers itself: it may hold several of them, or be on several paths.
 pub trait Body: Send {
     /// Called once before `run`, on the same thread.
     ///
@@ -79,13 +79,13 @@ pub trait Body: Send {
         Ok(())
     }
 
-    /// Works until its paths have ended. Every buffer that was accepted has to be conveyed.
+    /// Runs until its paths have ended. Every buffer that was accepted has to be conveyed.
     ///
     /// # Errors
     /// Ends the pipeline.
     fn run(&mut self, port: &mut Port) -> Result<(), BoxError>;
 
-    /// Called once after `run`, and after a failure, if `init` went well.
+    /// Called once after `run`, also after a failure, if `init` succeeded.
     ///
     /// # Errors
     /// Ends the pipeline.
@@ -100,13 +100,13 @@ impl<F: FnMut(&mut Port) -> Result<(), BoxError> + Send> Body for F {
     }
 }
 
-/// What a stage does, one entry per incarnation.
+/// A stage's code; of an `Each`, one per incarnation.
 pub(crate) enum Work {
     Each(Vec<Box<dyn Each>>),
     Body(Box<dyn Body>),
 }
 
-/// A stage and how it is to run.
+/// A stage and how to run it.
 pub struct Stage {
     pub(crate) name: String,
     pub(crate) resource: Resource,
@@ -116,16 +116,16 @@ pub struct Stage {
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
     pub(crate) settings: Settings,
-    /// How many of the incarnations, the last ones, work only when the graph is told to have more.
+    /// The number of incarnations, the last ones, that are inactive until the graph's number of incarnations is raised.
     pub(crate) reserve: usize,
-    /// How many incarnations there may be, and what makes another one.
+    /// The maximum number of incarnations, and the function that makes another one.
     pub(crate) replicable: usize,
     make: Option<Make>,
-    /// How many buffers of a path it may have accepted while it waits for the next.
+    /// The number of buffers of a path that it may have accepted while it waits for the next.
     pub(crate) holds: usize,
 }
 
-/// Makes the incarnation with a number.
+/// Makes the incarnation with the given index.
 type Make = Box<dyn Fn(usize) -> Box<dyn Each> + Send>;
 
 impl Stage {
@@ -146,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// A stage that computes, on the workers.
+    /// A stage that computes, on the graph's workers.
     pub fn compute(
         name: impl Into<String>,
         mut work: impl FnMut(&mut Buffer) -> Result<(), BoxError> + Send + 'static,
@@ -165,18 +165,18 @@ impl Stage {
         Stage::new(name, resource, Work::Each(vec![Box::new(each)]), Kind::Thread)
     }
 
-    /// The beginning of a path: it fills empty buffers and says which is the last. What computes goes to the workers, the
-    /// rest to a thread of its own.
+    /// The first stage of a path: it fills empty buffers and says which one is the last. If it computes, it runs on the
+    /// workers, otherwise on a thread of its own.
     pub fn source(name: impl Into<String>, resource: Resource, each: impl Each + 'static) -> Stage {
         Stage::each(name, resource, each)
     }
 
-    /// A stage with `init` and `cleanup`. What computes goes to the workers, the rest to a thread of its own.
+    /// A stage with `init` and `cleanup`. If it computes, it runs on the workers, otherwise on a thread of its own.
     pub fn each(name: impl Into<String>, resource: Resource, each: impl Each + 'static) -> Stage {
         Stage::new(name, resource, Work::Each(vec![Box::new(each)]), default_kind(resource))
     }
 
-    /// Fork and join: `incarnations` of a stage run at once, each on buffers of its own. Behind them the buffers are in
+    /// Fork and join: `incarnations` of a stage run concurrently, each on buffers of its own. After them the buffers are in
     /// order again, unless [`ordered(false)`](Stage::ordered).
     pub fn replicated<E: Each + 'static>(
         name: impl Into<String>,
@@ -190,25 +190,25 @@ impl Stage {
         Stage { make: Some(Box::new(make)), ..stage }
     }
 
-    /// A stage that accepts and conveys by itself, on a thread of its own.
+    /// A stage that accepts and conveys buffers itself, on a thread of its own.
     pub fn body(name: impl Into<String>, resource: Resource, body: impl Body + 'static) -> Stage {
         Stage::new(name, resource, Work::Body(Box::new(body)), Kind::Thread)
     }
 
-    /// How it runs. A [`Body`] always has a thread of its own.
+    /// Sets on what it runs. A [`Body`] always has a thread of its own.
     pub fn kind(mut self, kind: Kind) -> Stage {
         self.kind = if matches!(self.work, Work::Body(_)) { Kind::Thread } else { kind };
         self
     }
 
-    /// Whether the buffers leave several incarnations in the order in which they came. They do, unless told otherwise.
+    /// Sets whether the buffers leave several incarnations in the order in which they arrived. The default is true.
     pub fn ordered(mut self, ordered: bool) -> Stage {
         self.ordered = ordered;
         self
     }
 
-    /// How its threads are to be scheduled, from before `init` on. A stage that asks for something gets a thread of its own:
-    /// the workers are everybody's.
+    /// Sets how its threads are scheduled, from before `init` on. A stage with settings gets a thread of its own, because
+    /// the workers are shared by all stages.
     pub fn with(mut self, settings: Settings) -> Stage {
         if !settings.is_empty() {
             self.kind = Kind::Thread;
@@ -217,21 +217,21 @@ impl Stage {
         self
     }
 
-    /// Multistage thread: all stages with this thread's name share it and work in turn, in the order of the graph.
+    /// Multistage thread: all stages with this thread name share one thread and take turns on it, in the order of the graph.
     pub fn on_thread(mut self, thread: impl Into<String>) -> Stage {
         self.thread = Some(thread.into());
         self.kind = Kind::Thread;
         self
     }
 
-    /// Multistage repeat: in its turn on a shared thread it does so many buffers.
+    /// Multistage repeat: the number of buffers that it processes in its turn on a shared thread.
     pub fn repeat(mut self, times: usize) -> Stage {
         self.repeat = times;
         self
     }
 
-    /// A [`replicated`](Stage::replicated) stage may have up to so many incarnations as the graph runs: autotune adds them
-    /// where the stage limits. They are made now and begin (`init`) when they are added.
+    /// Sets the maximum number of incarnations of a [`replicated`](Stage::replicated) stage: autotune adds incarnations
+    /// while the graph runs if the stage limits it. They are made now, and initialised (`init`) when they are added.
     pub fn replicable(mut self, incarnations_max: usize) -> Stage {
         self.replicable = incarnations_max;
         if let (Work::Each(all), Some(make)) = (&mut self.work, &self.make) {
@@ -242,8 +242,9 @@ impl Stage {
         self
     }
 
-    /// For a [`Body`]: while it waits for a buffer of a path it may hold so many others of it, e.g. the last column while it
-    /// merges the next. A path with fewer buffers than that and one more is refused; it would wait for ever.
+    /// For a [`Body`]: the number of other buffers of a path that it may hold while it waits for a buffer of that path, e.g.
+    /// the last column while it merges the next. A path without at least one buffer more than that is refused; it would wait
+    /// forever.
     pub fn holds(mut self, buffers: usize) -> Stage {
         self.holds = buffers;
         self
@@ -254,7 +255,7 @@ impl Stage {
         self.kind == Kind::Worker && self.thread.is_none() && matches!(self.work, Work::Each(_))
     }
 
-    /// How many of it run at once at most.
+    /// The maximum number of its incarnations that run concurrently.
     pub(crate) fn incarnations(&self) -> usize {
         match &self.work {
             Work::Each(all) => all.len(),

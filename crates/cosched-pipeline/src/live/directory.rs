@@ -1,4 +1,4 @@
-//! Where the sockets are: one directory per user, which nobody else may enter.
+//! Where the sockets are: one directory per user, without access for other users.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// The directory in which this process serves; it is made if it is not there.
+/// The directory in which this process serves; created if it does not exist.
 ///
 /// # Errors
-/// When none of the places can be used; the message names the last one.
+/// If none of the candidates can be used; the message names the last one.
 pub(super) fn own() -> io::Result<PathBuf> {
     let mut last = io::Error::other("there is no place for sockets");
     for place in places(geteuid().as_raw()) {
@@ -22,7 +22,7 @@ pub(super) fn own() -> io::Result<PathBuf> {
     Err(last)
 }
 
-/// The places of a user, the best first.
+/// The candidate directories of a user, in order of preference.
 fn places(uid: u32) -> Vec<PathBuf> {
     if let Some(directory) = std::env::var_os(super::DIRECTORY_VARIABLE).filter(|value| !value.is_empty()) {
         return vec![directory.into()];
@@ -43,7 +43,7 @@ fn in_tmp(uid: u32) -> PathBuf {
     format!("/tmp/cosched-pipelines-{uid}").into()
 }
 
-/// All directories that this user may look into: its own, and for root everybody's.
+/// All directories that this user may read: its own and, for root, those of all users.
 pub(super) fn readable() -> Vec<PathBuf> {
     let uid = geteuid().as_raw();
     let mut all = places(uid);
@@ -62,7 +62,8 @@ fn entries(directory: &str) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Makes the directory and sees to it that it is this user's alone: in /tmp anybody could have been there first.
+/// Creates the directory and checks that only this user has access: in /tmp another user could have created it
+/// first.
 fn make(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().recursive(true).mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -74,7 +75,7 @@ fn make(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user, or others may enter it"))
 }
 
-/// Whether it is a directory (not a link to one) of this user, which nobody else may enter.
+/// Whether it is a directory (not a link to one) of this user, without access for other users.
 pub(super) fn is_private(directory: &Path, uid: u32) -> io::Result<bool> {
     let facts = fs::symlink_metadata(directory)?;
     Ok(facts.is_dir() && facts.uid() == uid && facts.mode() & 0o077 == 0)

@@ -1,4 +1,4 @@
-//! Asking all pipelines that run.
+//! Queries all running pipelines of this machine.
 
 use std::fs;
 use std::io::{self, Read};
@@ -12,15 +12,15 @@ use rustix::process::geteuid;
 
 use super::{Snapshot, directory};
 
-/// A process that was stopped accepts connections and never answers.
+/// Needed because a stopped process accepts connections and never answers.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
-/// A snapshot has some 100 kB.
+/// A snapshot has about 100 kB.
 const SIZE_MAX: u64 = 16 << 20;
 
-/// A pipeline that runs.
+/// A running pipeline.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its process, by the socket's name.
+    /// Its process ID, from the socket's name.
     pub pid: u32,
     /// Its socket.
     pub path: PathBuf,
@@ -28,25 +28,25 @@ pub struct Listed {
     pub answer: Result<Snapshot, Silence>,
 }
 
-/// Why a pipeline does not answer, though its process lives.
+/// Why a pipeline does not answer though its process exists.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Silence {
-    /// Its process is stopped, frozen, or has no time.
+    /// Its process is stopped, frozen, or gets no CPU time.
     #[error("it does not answer within {} s: is it stopped?", READ_TIMEOUT.as_secs())]
     Late,
-    /// It closed the connection without a word: another user's, or just at its end.
+    /// It closed the connection without an answer: it belongs to another user, or was just ending.
     #[error("it does not answer this user")]
     Refused,
-    /// It speaks, but not this version's language.
+    /// Its answer is not in this version's format.
     #[error("its answer cannot be read: {0}")]
     Foreign(String),
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Os(io::Error),
 }
 
-/// All pipelines that run and that this user may see, by process. Sockets of this user that nobody listens on any more are removed.
+/// All running pipelines that this user may see, by process ID. Sockets of this user without a listening process are removed.
 pub fn list() -> Vec<Listed> {
     let mut found: Vec<Listed> = directory::readable().iter().flat_map(|directory| in_directory(directory)).collect();
     found.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
@@ -54,7 +54,7 @@ pub fn list() -> Vec<Listed> {
 }
 
 fn in_directory(directory: &Path) -> Vec<Listed> {
-    // A directory that is not its owner's alone may hold anything.
+    // A directory to which others than its owner have access may contain anything.
     let Ok(owner) = fs::symlink_metadata(directory).map(|facts| facts.uid()) else { return Vec::new() };
     if !directory::is_private(directory, owner).unwrap_or(false) {
         return Vec::new();
@@ -67,7 +67,7 @@ fn in_directory(directory: &Path) -> Vec<Listed> {
         };
         let is_own = owner == geteuid().as_raw();
         if let Some(pid) = name.strip_prefix('.').and_then(pid_in) {
-            // It never got its name. One that is about to get it is not touched.
+            // A socket that was never renamed. One whose process still exists is about to be renamed, and is not touched.
             if is_own && !Path::new(&format!("/proc/{pid}")).exists() {
                 let _ = fs::remove_file(path);
             }
@@ -82,14 +82,14 @@ fn in_directory(directory: &Path) -> Vec<Listed> {
     found
 }
 
-/// The process in `PID-N`.
+/// The process ID in `PID-N`.
 fn pid_in(name: &str) -> Option<u32> {
     let (pid, number) = name.split_once('-')?;
     number.parse::<u32>().ok()?;
     pid.parse().ok()
 }
 
-/// Its answer; none if nobody listens, because its process has ended.
+/// The answer; None if no process listens, because the pipeline's process has ended.
 fn ask(path: &Path) -> Option<Result<Snapshot, Silence>> {
     match connect(path) {
         Ok(stream) => Some(read(stream).and_then(|text| parse(&text))),
@@ -101,7 +101,7 @@ fn ask(path: &Path) -> Option<Result<Snapshot, Silence>> {
     }
 }
 
-/// Does not wait: a process that was stopped accepts nothing, and its queue of connections may be full.
+/// Does not block: a stopped process accepts nothing, and its connection backlog may be full.
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -111,7 +111,7 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// The whole answer, within the time in all.
+/// Reads the whole answer, within the timeout in total.
 fn read(mut stream: UnixStream) -> Result<Vec<u8>, Silence> {
     let end = Instant::now() + READ_TIMEOUT;
     let mut text = Vec::new();

@@ -1,8 +1,8 @@
-//! Running pipelines that can be looked at from outside: `cosched pipeline list` and `show`.
+//! Inspecting running pipelines from outside: `cosched pipeline list` and `show`.
 //!
-//! A run with [`Options::serve`](crate::Options::serve) has a Unix socket in a directory of its user. Who connects gets one line of
-//! JSON, a [`Snapshot`], if it is the same user or root. A process that was killed leaves its socket behind: nobody listens
-//! there, by which it is recognised, and the next who lists removes it.
+//! A run with [`Options::serve`](crate::Options::serve) has a Unix socket in a directory of its user. A client of the same user or
+//! root that connects gets one line of JSON, a [`Snapshot`]. A process that was killed leaves its socket behind: it is recognised
+//! by having no listener, and the next listing removes it.
 
 mod directory;
 mod list;
@@ -15,7 +15,7 @@ use crate::report::Report;
 pub use list::{Listed, Silence, list};
 pub(crate) use serve::Served;
 
-/// A directory to use instead of the user's own, for containers and tests.
+/// Environment variable with a directory to use instead of the user's own, for containers and tests.
 pub const DIRECTORY_VARIABLE: &str = "COSCHED_PIPELINE_DIR";
 
 /// A running pipeline at one moment.
@@ -23,9 +23,9 @@ pub const DIRECTORY_VARIABLE: &str = "COSCHED_PIPELINE_DIR";
 pub struct Snapshot {
     /// "cosched-pipeline-live-1".
     pub format: String,
-    /// Its process.
+    /// The process ID.
     pub pid: u32,
-    /// The user of the process.
+    /// The user ID of the process.
     pub uid: u32,
     /// The command line of the process.
     pub command: String,

@@ -1,4 +1,4 @@
-//! Answering who asks.
+//! The server side: answers clients that connect.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -14,26 +14,26 @@ use rustix::process::geteuid;
 use super::{Snapshot, directory};
 use crate::report::Report;
 
-/// Nobody may keep the answering thread for longer.
+/// The longest time that a client may block the answering thread.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pipelines of one process are told apart by a number.
+/// A number that distinguishes the pipelines of one process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A socket that answers until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Served {
     path: PathBuf,
-    /// The thread's listener under a second descriptor, to wake it.
+    /// A duplicate of the thread's listener, to wake the thread.
     listener: UnixListener,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Served {
-    /// Answers with what `report` says at the time of asking; none is answered with silence.
+    /// Answers each client with the result of `report` at that time; if it is None, with nothing.
     ///
     /// # Errors
-    /// When there is no directory, socket or thread to be had.
+    /// If a directory, a socket or a thread cannot be created.
     pub(crate) fn start(report: impl Fn() -> Option<Report> + Send + 'static) -> io::Result<Served> {
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let directory = directory::own()?;
@@ -51,10 +51,11 @@ impl Served {
     }
 }
 
-/// The socket gets its name only when somebody listens on it: one without a listener is taken for a dead process's.
+/// The socket gets its name only when it has a listener: one without a listener is taken for that of a dead
+/// process.
 fn bind(directory: &Path, name: &str, path: &Path) -> io::Result<UnixListener> {
     let hidden = directory.join(format!(".{name}"));
-    // Left over from a process with our number that died in between.
+    // A leftover of a dead process with the same process ID.
     let _ = std::fs::remove_file(&hidden);
     let listener = UnixListener::bind(&hidden)?;
     let named = std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600));
@@ -70,10 +71,11 @@ fn bind(directory: &Path, name: &str, path: &Path) -> io::Result<UnixListener> {
 fn answer_all(listener: &UnixListener, report: impl Fn() -> Option<Report>) {
     loop {
         match listener.accept() {
-            // Who goes away while it is answered is no concern of the pipeline.
+            // A client that disconnects while it is answered does not affect the pipeline.
             Ok((stream, _)) => drop(answer(stream, &report)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // No descriptor is free: they come back. Anything else is the end: the listener was shut down.
+            // No file descriptor is free: a temporary condition. Any other error is the end: the listener was shut
+            // down.
             Err(error) if matches!(error.raw_os_error(), Some(23 | 24)) => {
                 std::thread::sleep(Duration::from_millis(100))
             }
@@ -82,7 +84,7 @@ fn answer_all(listener: &UnixListener, report: impl Fn() -> Option<Report>) {
     }
 }
 
-/// One line of JSON to the same user or root, nothing to others.
+/// Sends one line of JSON to the same user or root, nothing to others.
 fn answer(mut stream: UnixStream, report: &impl Fn() -> Option<Report>) -> io::Result<()> {
     let uid = geteuid().as_raw();
     let asker = rustix::net::sockopt::socket_peercred(&stream)?.uid.as_raw();
@@ -100,7 +102,7 @@ fn answer(mut stream: UnixStream, report: &impl Fn() -> Option<Report>) -> io::R
     stream.write_all(&line)
 }
 
-/// The process's command line; of a very long one the beginning.
+/// The process's command line, cut to 1000 characters.
 fn command() -> String {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     words.join(" ").chars().take(1000).collect()

@@ -8,7 +8,8 @@ use crate::priority::describe;
 use crate::report::{Bound, Report, StageReport, Trace};
 
 impl Watch {
-    /// Fills a report in which the executor has written names, kinds, rounds, bytes and queues.
+    /// Completes a report in which the executor has filled in names, kinds, rounds, bytes and
+    /// queues.
     pub(crate) fn complete(&self, report: &mut Report) {
         let totals = self.totals();
         report.elapsed_s = seconds(totals.at_ns);
@@ -53,7 +54,7 @@ impl Watch {
         changes.iter().map(describe).collect::<Vec<_>>().join(", ")
     }
 
-    /// The bound of all that was done so far.
+    /// The bound for all work that was done so far.
     fn bound(&self, totals: &Totals) -> Bound {
         let window = self.window(&self.nothing(), totals);
         let (bound, stage) = (bound(&window), bottleneck(&window));

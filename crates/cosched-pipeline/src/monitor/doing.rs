@@ -1,15 +1,16 @@
-//! What a thread does at the moment, as its watchers see it: one number that is stored and loaded whole.
+//! What a thread is doing at the moment, for the watchers: a single number that is stored and loaded
+//! atomically.
 
-/// What a thread does.
+/// What a thread is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// Nothing for any stage: it begins, ends, or waits as a worker.
+    /// It works for no stage: it starts, ends, or waits as a worker.
     Nothing,
     /// It is in this stage's `init` or `cleanup`.
     Aside(usize),
     /// It has a buffer of this stage and works on it.
     Work(usize),
-    /// It is a worker and is with this stage; how long is not known before it has left it.
+    /// It is a worker and is in this stage; for how long is known only after it has left the stage.
     Carry(usize),
     /// It waits for a buffer of the stage's predecessors.
     WaitIn(usize),

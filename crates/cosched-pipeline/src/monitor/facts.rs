@@ -1,40 +1,41 @@
-//! What a graph is, for its watchers: taken from it before it starts.
+//! The properties of a graph that its watchers need, copied before it starts.
 
 use cosched_core::stage::Resource;
 
 use crate::graph::{Graph, Kind, StageId};
 use crate::priority::Settings;
 
-/// A graph.
+/// The properties of a graph.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(super) name: String,
     pub(super) stages: Vec<StageFacts>,
-    /// The stages in the order of flow: each behind all that feed it.
+    /// The stages in the order of flow: each after all stages that feed it.
     pub(super) flow: Vec<usize>,
     /// The last stage of each path.
     pub(super) sinks: Vec<usize>,
 }
 
-/// A stage.
+/// The properties of a stage.
 #[derive(Debug)]
 pub(crate) struct StageFacts {
     pub(super) name: String,
     pub(super) resource: Resource,
     pub(super) kind: Kind,
-    /// What it asks for itself.
+    /// The scheduling that it requests itself.
     pub(super) settings: Settings,
-    /// Nothing of another resource runs on its threads, and it is the first of those that do: its changes are theirs.
+    /// True if only stages of the same resource run on its threads and it is the first of them: changes of it apply to
+    /// all of them.
     pub(super) owns_threads: bool,
-    /// How many of it are made at the start.
+    /// The number of its incarnations at the start.
     pub(super) incarnations: u32,
-    /// How many of it there may be; 1: no more than one.
+    /// The maximum number of its incarnations; 1 if it cannot be replicated.
     pub(super) replicable_to: u32,
-    /// The most buffers that can wait before it: those of the paths that lead to it.
+    /// The maximum number of buffers that can wait for it: those of the paths that lead to it.
     pub(super) queue_max: u32,
 }
 
-/// The facts of a graph.
+/// Collects the facts of a graph.
 pub(crate) fn facts(graph: &Graph) -> Facts {
     let sinks = graph.paths.iter().filter_map(|path| path.stages.last()).map(|id| id.0).collect();
     let stages = (0..graph.stages.len()).map(|index| stage_facts(graph, index)).collect();
@@ -66,8 +67,9 @@ fn stage_facts(graph: &Graph, index: usize) -> StageFacts {
     }
 }
 
-/// Stages that nobody feeds first, then those whose predecessors have all had their turn. A graph in which paths cross in
-/// opposite directions has no such order; what is left then follows in the order in which it was made.
+/// First the stages that are fed by no other, then those whose predecessors are all in the order already. A graph in
+/// which paths cross in opposite directions has no such order; its remaining stages follow in the order in which they
+/// were added.
 fn flow(graph: &Graph) -> Vec<usize> {
     let feeds = |from: usize, to: usize| {
         graph.paths.iter().any(|path| path.stages.windows(2).any(|pair| (pair[0].0, pair[1].0) == (from, to)))

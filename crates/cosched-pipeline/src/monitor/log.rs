@@ -1,4 +1,4 @@
-//! What was done to the scheduling of stages, and what a reader should know.
+//! A log of the changes to the scheduling of stages, and of notes for the reader of the report.
 
 use crate::report::{Action, StageReport};
 
@@ -15,7 +15,8 @@ impl Log {
         Log { actions: vec![Vec::new(); stages], counts: vec![0; stages], notes: Vec::new() }
     }
 
-    /// An action on a stage. The first ones are kept; an adjusting rule may act at every buffer.
+    /// Logs an action on a stage. Only the first ones are kept, because an adjusting rule may act
+    /// on every buffer.
     pub(super) fn action(&mut self, stage: usize, action: Action) {
         self.counts[stage] += 1;
         if self.actions[stage].len() < StageReport::ACTIONS_MAX {
@@ -23,12 +24,12 @@ impl Log {
         }
     }
 
-    /// Whether `by` has asked for this change of the stage already.
+    /// Whether `by` has already requested this change of the stage.
     pub(super) fn has(&self, stage: usize, by: &str, change: &str) -> bool {
         self.actions[stage].iter().any(|action| action.by == by && action.change == change)
     }
 
-    /// A note, once.
+    /// Adds a note, unless it is there already.
     pub(super) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);

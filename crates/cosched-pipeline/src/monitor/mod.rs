@@ -1,8 +1,8 @@
-//! Watching a graph while it runs: who does what, what waits where, what the kernel counted; and acting on it.
+//! Watches a graph while it runs: what its threads do, what waits where, what the kernel counted; and acts on that.
 //!
-//! Each thread has a [`Seat`]: it writes there what it does ([`Sitting::switch`]), without locks. One thread of the monitor
-//! looks at seats and queues every few milliseconds, names a stage that holds a buffer for too long, and is the host of core's
-//! autotune. What all of them saw becomes the report.
+//! Each thread has a [`Seat`], in which it writes what it does ([`Sitting::switch`]), without locks. The monitor's single
+//! thread samples seats and queues every few milliseconds, reports a stage that holds a buffer for too long, and runs core's
+//! autotune. The results go into the report.
 
 mod complete;
 mod doing;
@@ -40,12 +40,12 @@ pub(crate) use sitting::Sitting;
 pub use stall::STALL_WARNING;
 pub(crate) use thread::{Watched, Watching};
 
-/// Locks nothing that can panic runs under.
+/// Locks a mutex under which no code can panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of a running graph by its watchers.
+/// The watchers' data about a running graph.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) started: Instant,
@@ -54,34 +54,34 @@ pub(crate) struct Watch {
     priorities: Priorities,
     is_traced: bool,
     crew: Mutex<Crew>,
-    /// Told when a lane ends.
+    /// Notified when a thread of the executor ends.
     left: Condvar,
-    /// How each stage is scheduled now, as far as that was changed.
+    /// The current scheduling of each stage, as far as it was changed.
     settings: Mutex<Vec<Setting>>,
     samples: Mutex<Samples>,
     stalls: Mutex<Vec<Stall>>,
     log: Mutex<Log>,
 }
 
-/// The threads.
+/// The threads of a graph.
 #[derive(Debug, Default)]
 struct Crew {
     seats: Vec<Arc<Seat>>,
-    /// What the threads that have ended had spent, by stage.
+    /// Usage of the threads that have ended, by stage.
     spent: Vec<Spent>,
-    /// The most threads that each stage has had at once.
+    /// The maximum number of concurrent threads of each stage.
     most: Vec<u32>,
-    /// Where a trace is kept: what they did.
+    /// If a trace is kept, the spans of the threads that have ended.
     spans: Vec<crate::report::Span>,
     dropped: u64,
-    /// How many of the executor's threads have ended.
+    /// Number of the executor's threads that have ended.
     ended: usize,
-    /// Nobody waits any longer for those that live.
+    /// The remaining threads are no longer waited for.
     is_given_up: bool,
 }
 
 impl Crew {
-    /// A thread begins.
+    /// Registers a thread that starts.
     fn enter(&mut self, seat: Arc<Seat>) {
         self.seats.push(seat.clone());
         for stage in &seat.stages {
@@ -90,7 +90,7 @@ impl Crew {
         }
     }
 
-    /// A thread ends: what it has spent and done stays.
+    /// Unregisters a thread that ends, and keeps its usage and its spans.
     fn leave(&mut self, seat: &Arc<Seat>) {
         for (stage, spent) in seat.spent() {
             self.spent[stage].add(spent);
@@ -103,7 +103,7 @@ impl Crew {
 }
 
 impl Watch {
-    /// A graph that is about to start.
+    /// For a graph that is about to start.
     pub(crate) fn new(facts: Facts, options: &Options) -> Watch {
         let count = facts.stages.len();
         Watch {
@@ -135,7 +135,7 @@ impl Watch {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Whether all stages have a thread.
+    /// Whether every stage has had a thread.
     fn has_begun(&self) -> bool {
         lock(&self.crew).most.iter().all(|most| *most > 0)
     }
@@ -149,20 +149,20 @@ impl Watch {
         lock(&self.crew).seats.iter().filter(|seat| seat.stages.contains(&stage)).cloned().collect()
     }
 
-    /// A thread of the executor has ended, whether it had worked or not.
+    /// Called when a thread of the executor has ended, whether it has worked or not.
     pub(crate) fn ended(&self) {
         lock(&self.crew).ended += 1;
         self.left.notify_all();
     }
 
-    /// Waits until so many threads of the executor have ended, or until those that are left have been given up.
+    /// Waits until this number of the executor's threads have ended, or until the remaining ones have been given up.
     pub(crate) fn wait_for(&self, threads: usize) {
         let crew = lock(&self.crew);
         let waiting = |crew: &mut Crew| crew.ended < threads && !crew.is_given_up;
         drop(self.left.wait_while(crew, waiting).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the threads that still live are not to be waited for: one of them is stuck.
+    /// Whether the remaining threads are not to be waited for, because one of them is stuck.
     pub(crate) fn is_given_up(&self) -> bool {
         lock(&self.crew).is_given_up
     }

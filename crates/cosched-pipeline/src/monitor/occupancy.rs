@@ -1,21 +1,23 @@
-//! How many buffers wait before each stage, over time, in bounded memory.
+//! The number of buffers that wait for each stage, over time, in bounded memory.
 
 use crate::report::Occupancy;
 
-/// Samples that are kept at most; then each two neighbours become their mean.
+/// The maximum number of samples that are kept; beyond that, each two neighbours are replaced by
+/// their mean.
 const KEPT_MAX: usize = 512;
 
-/// Samples of all queues, the older the coarser.
+/// Samples of all queues; their resolution is halved whenever there are too many.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     at_s: Vec<f64>,
     /// One row per sample, one column per stage.
     lengths: Vec<Vec<f32>>,
-    /// How many looks make one sample.
+    /// Number of polls per sample.
     per_sample: u32,
     pending: Vec<f32>,
     pending_count: u32,
-    /// Of all looks: their number, and for each stage the sum and the maximum.
+    /// Over all polls: their number, and for each stage the sum and the maximum of the queue
+    /// length.
     pub(super) looks: u64,
     pub(super) sums: Vec<f64>,
     pub(super) max: Vec<usize>,
@@ -32,7 +34,7 @@ impl Samples {
         }
     }
 
-    /// One look at all queues.
+    /// Adds one poll of all queues.
     pub(super) fn look(&mut self, at_s: f64, lengths: impl Iterator<Item = usize>) {
         for (stage, length) in lengths.enumerate() {
             self.pending[stage] += length as f32;
@@ -54,7 +56,7 @@ impl Samples {
         }
     }
 
-    /// A sample stands for the time until its instant, so of two the later instant stays.
+    /// A sample covers the time until its instant, so the later instant of each pair is kept.
     fn halve(&mut self) {
         let mean = |pair: &[Vec<f32>]| pair[0].iter().zip(&pair[1]).map(|(a, b)| (a + b) / 2.0).collect();
         self.lengths = self.lengths.chunks_exact(2).map(mean).collect();
@@ -62,12 +64,12 @@ impl Samples {
         self.per_sample *= 2;
     }
 
-    /// Mean length before a stage.
+    /// Mean queue length of a stage.
     pub(super) fn mean(&self, stage: usize) -> f64 {
         if self.looks == 0 { 0.0 } else { self.sums[stage] / self.looks as f64 }
     }
 
-    /// As reports have them.
+    /// In the form that reports have.
     pub(super) fn report(&self) -> Occupancy {
         let rounded = |row: &Vec<f32>| row.iter().map(|length| (length * 100.0).round() / 100.0).collect();
         Occupancy {

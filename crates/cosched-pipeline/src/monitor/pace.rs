@@ -1,38 +1,40 @@
-//! Which waits of a thread are timed, and what the others are taken for.
+//! Decides which waits of a thread are timed, and estimates the others.
 //!
-//! Problem: a thread that gives way for a moment looks at the clock before and after, and these looks cost more than the rest
-//! of a short hand-off. Rule, as for the short rounds of workers: of waits that end without a sleep one is timed in 100 µs,
-//! together with the work before it. The time between is exact as a whole, and is divided as what was timed. A sleep is
-//! always timed, and behind it, and behind a time that was longer than was thought, it begins anew: with each wait, and only
-//! after some short ones with fewer and fewer. So what a change costs in exactness is bounded by what was seen before it.
+//! Problem: if a thread that yields only for a moment reads the clock before and after, these reads cost more than the rest
+//! of a short hand-off. Rule, as for the short rounds of workers: of the waits that end without a sleep, one per 100 µs is
+//! timed, together with the work before it. The total of the time in between is exact; it is divided into work and waits in
+//! the proportion that was timed. A sleep is always timed. After a sleep, and after a time that was longer than expected, the
+//! rule starts again: every wait is timed at first, and after some short ones fewer and fewer are. So the error that a change
+//! of behaviour can cause is bounded by what was seen before it.
 
-/// One wait in so much time is timed.
+/// One wait per this period is timed.
 const PERIOD_NS: u64 = 100_000;
-/// And at least one of so many.
+/// At most this number of waits in a row are not timed.
 const UNTIMED_MAX: u64 = 63;
-/// So many short ones are all timed at first. Then between two that are timed there are one, three, seven …
+/// At first this number of short waits are all timed. After that, the number of untimed ones between two timed ones is one,
+/// three, seven …
 const ALL_TIMED: u32 = 4;
-/// A time without a look that was longer than so many periods was not what was expected.
+/// A time without a clock read that was longer than this number of periods was unexpected.
 const LONG_PERIODS: u64 = 4;
 
-/// Of one thread.
+/// The state of one thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
-    /// Waits that need not be timed, until the next one.
+    /// Number of waits that need not be timed before the next timed one.
     left: u32,
-    /// Whether there were any since the clock was looked at.
+    /// Whether there were any since the last clock read.
     is_mixed: bool,
-    /// Short waits in a row that were timed, with the work before them.
+    /// Number of consecutive short waits that were timed, with the work before them.
     short: u32,
-    /// Means of what was timed; 0 before.
+    /// Means of the timed work and waits; 0 before the first.
     work_ns: u64,
     wait_ns: u64,
-    /// The work before the wait that is being timed, if that was work alone.
+    /// The work before the wait that is being timed, if that time was work only.
     before_ns: Option<u64>,
 }
 
 impl Pace {
-    /// A wait begins. Whether it is to be timed.
+    /// Called when a wait begins. Returns whether it has to be timed.
     #[inline]
     pub(super) fn times_next(&mut self) -> bool {
         if self.left == 0 {
@@ -43,7 +45,7 @@ impl Pace {
         false
     }
 
-    /// So long after the last look the clock is looked at again, and the thread has been at work. Returns what of that was
+    /// Called when the clock is read `time_ns` after the last read, after a time of work. Returns how much of that time was
     /// waits.
     pub(super) fn divide(&mut self, time_ns: u64) -> u64 {
         if !std::mem::take(&mut self.is_mixed) {
@@ -52,7 +54,7 @@ impl Pace {
         }
         self.before_ns = None;
         let both_ns = u128::from(self.work_ns + self.wait_ns).max(1);
-        // No more than the whole.
+        // At most the whole time.
         let waits_ns = (u128::from(time_ns) * u128::from(self.wait_ns) / both_ns) as u64;
         if time_ns > LONG_PERIODS * PERIOD_NS {
             self.begin_anew();
@@ -60,9 +62,9 @@ impl Pace {
         waits_ns
     }
 
-    /// A wait that was timed has ended without a sleep.
+    /// Called when a timed wait has ended without a sleep.
     pub(super) fn waited(&mut self, wait_ns: u64) {
-        // Behind a mixed time the next piece of work is timed too.
+        // After a mixed time the next piece of work is timed too.
         let Some(work_ns) = self.before_ns.take() else { return };
         self.work_ns = mean(self.work_ns, work_ns);
         self.wait_ns = mean(self.wait_ns, wait_ns);
@@ -74,7 +76,8 @@ impl Pace {
         self.left = (PERIOD_NS / (work_ns + wait_ns).max(1)).min(most) as u32;
     }
 
-    /// What was seen tells nothing about what comes: the thread has slept, or all takes longer now.
+    /// Discards what was seen, because it tells nothing about the future: the thread has slept, or everything takes longer
+    /// now.
     pub(super) fn begin_anew(&mut self) {
         (self.left, self.short, self.work_ns, self.wait_ns) = (0, 0, 0, 0);
     }
@@ -88,7 +91,8 @@ fn mean(before_ns: u64, now_ns: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A thread that works and waits in turn. Returns waits that were timed, and what was counted as work and as waits.
+    /// A thread that works and waits in turn. Returns the number of timed waits, and the times that were counted as work and
+    /// as waits.
     fn run(cycles: impl Iterator<Item = (u64, u64)>) -> (u32, u64, u64) {
         let (mut pace, mut timed, mut since_ns) = (Pace::default(), 0, 0);
         let (mut work_sum_ns, mut wait_sum_ns) = (0, 0);

@@ -1,4 +1,4 @@
-//! A thread of a running graph, as its watchers see it.
+//! The watchers' view of a thread of a running graph.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -9,7 +9,7 @@ use cosched_linux::thread::{Scheduling, Switches, Thread, Usage};
 use super::Doing;
 use super::spans::Spans;
 
-/// What the kernel counted for one stage: a thread's time is divided among its stages as their work is.
+/// The kernel's counts for one stage: a thread's usage is divided among its stages in proportion to their work.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
@@ -27,7 +27,7 @@ impl Spent {
     }
 }
 
-/// What has been divided so far.
+/// The usage that has been divided so far.
 #[derive(Debug, Default)]
 struct Divided {
     usage: Usage,
@@ -36,28 +36,28 @@ struct Divided {
     spent: Vec<Spent>,
 }
 
-/// One thread. Its owner writes without locks, watchers read; on cache lines of its own.
+/// One thread. Its owner writes without locks, watchers read; aligned to cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Seat {
     pub(super) tid: i32,
-    /// None where /proc cannot be read: then nothing of it is known or changed.
+    /// None if /proc cannot be read: then the thread's usage is unknown and its scheduling is not changed.
     pub(super) thread: Option<Thread>,
-    /// The scheduling that it began with, before any change.
+    /// The scheduling that it started with, before any change.
     pub(super) base: Option<Scheduling>,
-    /// It helps another thread of its stage, which decides for both.
+    /// It helps another thread of its stage; decisions for that thread apply to it as well.
     pub(super) is_helper: bool,
     /// The stages that it works as.
     pub(super) stages: Vec<usize>,
     /// Time at work, by place in `stages`.
     work_ns: Vec<AtomicU64>,
     doing: AtomicU64,
-    /// Since when, in nanoseconds from the graph's start.
+    /// Start of the current activity, in nanoseconds from the graph's start.
     since_ns: AtomicU64,
     /// The block that it works on, and how many it has begun or handed on.
     round: AtomicU64,
     steps: AtomicU64,
-    /// The watchdog's: how many steps there were, and since when it has seen no more.
+    /// For the watchdog: the number of steps that it saw last, and the time at which it first saw that number.
     seen: Mutex<(u64, u64)>,
     /// Buffers that it has accepted and not conveyed.
     pub(super) held: AtomicUsize,
@@ -66,12 +66,12 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// The calling thread, which works as these stages.
+    /// The calling thread, which works for these stages.
     pub(super) fn here(stages: &[usize], spans: Spans) -> Seat {
         Seat::of(cosched_linux::thread::current_tid(), stages, spans)
     }
 
-    /// A thread that works for another one's stage.
+    /// A helper thread, which works for another thread's stage.
     pub(super) fn helper(tid: i32, stage: usize) -> Seat {
         let mut seat = Seat::of(tid, &[stage], Spans::new(false));
         seat.is_helper = true;
@@ -104,32 +104,33 @@ impl Seat {
         }
     }
 
-    /// Its owner does something else from now on.
+    /// The owner starts another activity.
     pub(super) fn switch(&self, doing: Doing, now_ns: u64) {
         self.since_ns.store(now_ns, Relaxed);
         self.doing.store(doing.encode(), Release);
     }
 
-    /// Its owner, a worker, is with another stage from now on. Since when is not told: watchers go by its steps.
+    /// The owner, a worker, is at another stage now. The start time is not recorded: watchers use the number of its
+    /// steps.
     #[inline]
     pub(super) fn carries(&self, doing: Doing) {
         self.doing.store(doing.encode(), Relaxed);
     }
 
-    /// Its owner begins with a block. It alone writes, so this is no locked instruction.
+    /// The owner begins a block. There is no other writer, so no locked instruction is needed.
     #[inline]
     pub(super) fn begins(&self, round: u64) {
         self.round.store(round, Relaxed);
         self.steps();
     }
 
-    /// Its owner goes on.
+    /// The owner has made a step.
     #[inline]
     pub(super) fn steps(&self) {
         self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Since when its owner has been on the same step, as far as the watchdog has looked; and the block that it works on.
+    /// Since when, as far as the watchdog has seen, the owner has made no step; and the block that it works on.
     pub(super) fn unmoved(&self, now_ns: u64) -> (u64, u64) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let steps = self.steps.load(Relaxed);
@@ -139,9 +140,9 @@ impl Seat {
         (seen.1, self.round.load(Relaxed))
     }
 
-    /// Its owner has worked so long as a stage.
+    /// The owner has worked for `time_ns` on a stage.
     pub(super) fn worked(&self, stage: usize, time_ns: u64) {
-        // Of a single stage everything is its.
+        // If there is a single stage, everything is accounted to it.
         if self.stages.len() == 1 {
             return;
         }
@@ -151,7 +152,7 @@ impl Seat {
         }
     }
 
-    /// What it does, and since when.
+    /// The current activity, and its start.
     pub(super) fn doing(&self) -> (Doing, u64) {
         loop {
             let code = self.doing.load(Acquire);
@@ -162,7 +163,8 @@ impl Seat {
         }
     }
 
-    /// Asks the kernel, and divides what is new among the stages by their work since the last time.
+    /// Reads the kernel's counters, and divides the increase among the stages in proportion to their work since the last
+    /// time.
     pub(super) fn divide(&self) {
         let mut divided = self.divided();
         let Some(thread) = &self.thread else { return };
@@ -181,7 +183,7 @@ impl Seat {
         }
     }
 
-    /// Each stage's part of the work since the last time; none while several stages have done nothing.
+    /// Each stage's share of the work since the last time; None if there are several stages and none of them has worked.
     fn parts(&self, divided: &mut Divided) -> Option<Vec<f64>> {
         if self.stages.len() == 1 {
             return Some(vec![1.0]);
@@ -193,7 +195,7 @@ impl Seat {
         (sum > 0).then(|| new.iter().map(|one| *one as f64 / sum as f64).collect())
     }
 
-    /// What each of its stages has spent until the last division.
+    /// What each of its stages has used until the last division.
     pub(super) fn spent(&self) -> Vec<(usize, Spent)> {
         self.stages.iter().copied().zip(self.divided().spent.iter().copied()).collect()
     }

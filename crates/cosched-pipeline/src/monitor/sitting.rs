@@ -1,4 +1,4 @@
-//! A thread's own side of its seat, from its begin to its end.
+//! The thread's own view of its seat, from its start to its end.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::graph::Kind;
 use crate::priority::{self, Adjusted, Priorities};
 use crate::report::{Action, Span};
 
-/// The calling thread works for the graph as long as this lives.
+/// The calling thread works for the graph for the lifetime of this value.
 pub(crate) struct Sitting<'a> {
     watch: &'a Watch,
     seat: Arc<Seat>,
     doing: Cell<(Doing, u64)>,
     pace: Cell<Pace>,
-    /// What it gave way for last.
+    /// The kind of wait for which it last yielded.
     gives: Cell<Doing>,
-    /// Since when a body works on what it accepted last, where a trace is kept.
+    /// If a trace is kept, since when a body has worked on the buffer that it accepted last.
     accepted_ns: Cell<u64>,
     is_adjusted: bool,
     adjusted: RefCell<Option<Adjusted>>,
 }
 
 impl Watch {
-    /// The calling thread begins to work as these stages. It gets their settings.
+    /// The calling thread starts to work for these stages. Their settings are applied to it.
     pub(crate) fn sit(&self, stages: &[usize]) -> Sitting<'_> {
         let seat = self.seat(Seat::here(stages, Spans::new(self.is_traced)));
         let adjusted = self.adjusted(&seat);
@@ -47,7 +47,7 @@ impl Watch {
         }
     }
 
-    /// A thread takes its seat and gets the settings of its stages.
+    /// Registers a thread's seat and applies the settings of its stages.
     pub(super) fn seat(&self, seat: Seat) -> Arc<Seat> {
         if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
             self.settle(thread, base, &seat.stages);
@@ -57,7 +57,7 @@ impl Watch {
         seat
     }
 
-    /// What the stages ask for, what the fixed rule says and what autotune has found, before anything else happens on the thread.
+    /// Applies the stages' requests, the fixed rule and autotune's results so far, before anything else happens on the thread.
     fn settle(&self, thread: &Thread, base: &Scheduling, stages: &[usize]) {
         let asked = |stage: usize| self.facts.stages[stage].settings.setting();
         let asks: Vec<usize> = stages.iter().copied().filter(|stage| self.asks(*stage, stages)).collect();
@@ -75,14 +75,14 @@ impl Watch {
         self.catch_up(thread, base, stages);
     }
 
-    /// Whether what the stage asks for counts on this thread. On a thread that stages share by name, those that ask for nothing
-    /// leave it to the others; the workers are everybody's.
+    /// Whether the stage's own request matters on this thread. On a thread that stages share by name, those without a request
+    /// leave the choice to the others; the workers are shared by all stages.
     fn asks(&self, stage: usize, stages: &[usize]) -> bool {
         let stage = &self.facts.stages[stage];
         stages.len() == 1 || stage.kind == Kind::Worker || !stage.settings.is_empty()
     }
 
-    /// An incarnation that autotune has added is to be as the others are by now.
+    /// Gives an incarnation that autotune has added the settings that the others have by now.
     fn catch_up(&self, thread: &Thread, base: &Scheduling, stages: &[usize]) {
         let ([stage], Some(_)) = (stages, self.priorities.autotune()) else { return };
         let now = Setting { incarnations: None, ..lock(&self.settings)[*stage].clone() };
@@ -90,7 +90,7 @@ impl Watch {
         drop(priority::apply(thread, base, &rest));
     }
 
-    /// The setting of a thread that works as several stages: the one that all of them have.
+    /// The setting of a thread that works for several stages: the one that all of them have, if they agree.
     fn agreed(&self, stages: &[usize], what: &str, of: impl Fn(usize) -> Setting) -> Option<Setting> {
         let first = of(*stages.first()?);
         if stages.iter().all(|stage| of(*stage) == first) {
@@ -108,7 +108,7 @@ impl Watch {
     fn apply(&self, thread: &Thread, base: &Scheduling, stages: &[usize], setting: &Setting, who: (&str, &str)) {
         for (change, result) in priority::apply(thread, base, setting) {
             for stage in stages {
-                // Each incarnation has the same to tell.
+                // Each incarnation would log the same.
                 if !lock(&self.log).has(*stage, who.0, &priority::describe(&change)) {
                     self.record(*stage, &change, who, &result);
                 }
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    /// Writes down what was asked for and what came of it.
+    /// Logs a requested change and its result.
     pub(super) fn record(&self, stage: usize, change: &Change, who: (&str, &str), result: &Result<(), ThreadError>) {
         if result.is_ok() {
             lock(&self.settings)[stage].apply(change);
@@ -131,7 +131,7 @@ impl Watch {
         lock(&self.log).action(stage, action);
     }
 
-    /// The adjusting rule of a thread. It is for threads of one stage: a worker has no output queue of its own.
+    /// The adjusting rule of a thread. Only for threads of a single stage: a worker has no output queue of its own.
     fn adjusted(&self, seat: &Seat) -> Option<Adjusted> {
         let rule = self.priorities.adjusting()?;
         let [stage] = seat.stages[..] else {
@@ -150,7 +150,8 @@ impl Watch {
 }
 
 impl Watch {
-    /// What a stage's own thread did to itself is for its helpers too. What was not refused to it is not refused to them.
+    /// Applies a change that a stage's own thread made to itself to its helpers too. The kernel allowed it to the thread, so it
+    /// does not refuse it to them.
     fn helpers_follow(&self, stage: usize, change: &Change) {
         for seat in self.seats_of(stage).iter().filter(|seat| seat.is_helper) {
             if let (Some(thread), Some(base)) = (&seat.thread, &seat.base) {
@@ -160,13 +161,13 @@ impl Watch {
     }
 }
 
-/// A fixed rule's nice values are steps from where the thread is.
+/// Makes a fixed rule's nice values, which are relative, absolute for the thread.
 fn relative(setting: Setting, base: &Scheduling) -> Setting {
     let nice = setting.nice.map(|step| base.nice.saturating_add(step).clamp(-20, 19));
     Setting { nice, ..setting }
 }
 
-/// What the stage asked for itself comes first.
+/// Removes what the stage requests itself, which has precedence.
 fn without(setting: Setting, asked: &Setting) -> Setting {
     Setting {
         nice: setting.nice.filter(|_| asked.nice.is_none()),
@@ -178,8 +179,8 @@ fn without(setting: Setting, asked: &Setting) -> Setting {
 }
 
 impl Sitting<'_> {
-    /// The thread does something else from now on. Called when it begins or ends to wait, not at each buffer. Returns when
-    /// that is, in nanoseconds from the graph's start.
+    /// The thread starts another activity. Called when it starts or ends to wait, not for each buffer. Returns the time, in
+    /// nanoseconds from the graph's start.
     pub(crate) fn switch(&self, doing: Doing) -> u64 {
         let now_ns = self.watch.now_ns();
         let (before, since_ns) = self.doing.replace((doing, now_ns));
@@ -197,10 +198,11 @@ impl Sitting<'_> {
         now_ns
     }
 
-    /// The thread begins to wait; it may be over in a moment. Whether the clock was looked at.
+    /// The thread starts to wait, perhaps only for a moment. Returns whether the clock was read.
     #[inline]
     pub(crate) fn gives_way(&self, waits: Doing) -> bool {
-        // On a shared thread the work before may have been several stages', and a body may wait for two things in turn.
+        // On a shared thread the work before may have been that of several stages, and a body may alternate between two kinds of
+        // waits.
         let is_as_before = self.seat.stages.len() == 1 && self.gives.get() == waits;
         if is_as_before && !self.with_pace(Pace::times_next) {
             return false;
@@ -210,14 +212,14 @@ impl Sitting<'_> {
         true
     }
 
-    /// What it waited for has come before it slept, and the clock was looked at when it began.
+    /// The wait has ended before the thread slept, and the clock was read at its start.
     pub(crate) fn goes_on(&self, works: Doing) {
         let (_, since_ns) = self.doing.get();
         let now_ns = self.switch(works);
         self.with_pace(|pace| pace.waited(now_ns.saturating_sub(since_ns)));
     }
 
-    /// It has not, and the thread is about to sleep. Returns when, in nanoseconds from the graph's start.
+    /// The wait has not ended, and the thread is about to sleep. Returns the time, in nanoseconds from the graph's start.
     pub(crate) fn sleeps(&self, waits: Doing) -> u64 {
         let now_ns = self.switch(waits);
         self.with_pace(Pace::begin_anew);
@@ -231,25 +233,25 @@ impl Sitting<'_> {
         result
     }
 
-    /// A worker comes to a stage, and has not looked at the clock.
+    /// A worker arrives at a stage, and has not read the clock.
     #[inline]
     pub(crate) fn carries(&self, stage: usize) {
         self.seat.carries(Doing::Carry(stage));
     }
 
-    /// A worker comes to a stage at this instant. It tells itself how long it was there ([`Sitting::worked`]).
+    /// A worker arrives at a stage at this instant. It reports itself how long it was there ([`Sitting::worked`]).
     pub(crate) fn carries_since(&self, stage: usize, begin: Instant) {
         let since_ns = begin.saturating_duration_since(self.watch.started).as_nanos() as u64;
         self.seat.switch(Doing::Work(stage), since_ns);
     }
 
-    /// A worker is with no stage.
+    /// A worker is at no stage.
     #[inline]
     pub(crate) fn carries_nothing(&self) {
         self.seat.carries(Doing::Nothing);
     }
 
-    /// The stage that it works as.
+    /// The stage that the thread works for now.
     pub(crate) fn stage(&self) -> Option<usize> {
         match self.seat.doing().0 {
             Doing::Work(stage) | Doing::Carry(stage) | Doing::Aside(stage) => Some(stage),
@@ -257,14 +259,14 @@ impl Sitting<'_> {
         }
     }
 
-    /// The thread has worked so long as a stage.
+    /// The thread has worked on a stage for this time.
     pub(crate) fn worked(&self, stage: usize, time_ns: u64) {
         let counters = &self.watch.counters[stage];
         counters.add_time(&counters.busy_ns, time_ns);
         self.seat.worked(stage, time_ns);
     }
 
-    /// The thread has waited so long.
+    /// The thread has waited for this time.
     fn waited(&self, waits: Doing, time_ns: u64) {
         let counters = &self.watch.counters;
         match waits {
@@ -274,7 +276,7 @@ impl Sitting<'_> {
         }
     }
 
-    /// Does a round of a stage.
+    /// Runs a round of a stage.
     #[inline]
     pub(crate) fn round<T>(&self, stage: usize, round: u64, work: impl FnOnce() -> T) -> T {
         self.seat.begins(round);
@@ -287,7 +289,7 @@ impl Sitting<'_> {
         result
     }
 
-    /// A body has accepted a block and holds so many buffers now.
+    /// A body has accepted a block and holds `held` buffers now.
     #[inline]
     pub(crate) fn accepted(&self, round: u64, held: usize) {
         self.seat.begins(round);
@@ -297,7 +299,7 @@ impl Sitting<'_> {
         }
     }
 
-    /// A body is done with a block and holds so many buffers now.
+    /// A body is done with a block and holds `held` buffers now.
     #[inline]
     pub(crate) fn conveyed(&self, stage: usize, round: u64, held: usize) {
         self.seat.steps();
@@ -313,7 +315,8 @@ impl Sitting<'_> {
         self.seat.spans.add(Span(stage as u32, self.seat.tid, round, us(since_ns), us(time_ns)));
     }
 
-    /// It is about to convey a buffer of a stage, and `output_len` others wait behind it; none at the end of a path.
+    /// The thread is about to convey a buffer of a stage, while `output_len` others wait for the next stage; None at the end of a
+    /// path.
     #[inline]
     pub(crate) fn conveys(&self, stage: usize, output_len: impl FnOnce() -> Option<usize>) {
         if self.is_adjusted {

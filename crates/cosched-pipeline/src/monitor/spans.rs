@@ -1,13 +1,13 @@
-//! When each round began and ended, where a trace is asked for.
+//! When each round began and ended, if a trace was requested.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::report::Span;
 
-/// Spans that one thread keeps at most: a trace of more is of no use in a viewer.
+/// The maximum number of spans per thread: a longer trace is of no use in a viewer.
 const KEPT_MAX: usize = 100_000;
 
-/// The spans of one thread. Its owner adds; the lock is free but for the moment of a snapshot.
+/// The spans of one thread, which adds them; the lock is contended only while a snapshot is taken.
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
     kept: Option<Mutex<Kept>>,
@@ -34,7 +34,7 @@ impl Spans {
         }
     }
 
-    /// All so far, and how many found no room.
+    /// All spans so far, and the number of those that were dropped.
     pub(super) fn all(&self) -> (Vec<Span>, u64) {
         let Some(kept) = &self.kept else { return (Vec::new(), 0) };
         let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! The watchdog: names the stage that holds a buffer for too long.
+//! The watchdog: reports the stage that holds a buffer for too long.
 //!
-//! Two things can stop a graph without an error. A stage does not come back from its code; its seat shows since when it has been
-//! on the same block, or in its `init` or `cleanup`. Or all threads wait for each other: bodies hold buffers, ask for more, and nobody has any; or two
-//! bodies on opposite paths each ask for the other's block. Then no seat is at work, and nothing will ever change.
+//! Two conditions can stop a graph without an error. A stage may not return from its code; its seat shows since when it has been on the same block,
+//! or in its `init` or `cleanup`. Or all threads wait for each other: bodies hold buffers and wait for more, and none are left; or two bodies on
+//! opposite paths each wait for the other's block. Then no seat is at work, and nothing will ever change.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use super::{Doing, Seat, Watch, lock};
 use crate::report::Stall;
 
-/// A stage that holds a buffer for longer than this is named on standard error and in the report, unless told otherwise.
+/// A stage that holds a buffer for longer than this is reported on standard error and in the report, unless configured otherwise.
 pub const STALL_WARNING: Duration = Duration::from_secs(30);
 
-/// What the watchdog has found.
+/// A stall that the watchdog has found.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) stage: usize,
@@ -28,7 +28,7 @@ enum Held {
     Block(u64),
     /// It is in its `init` or `cleanup`.
     Nothing,
-    /// It has so many buffers and waits for more, and all others wait too.
+    /// It has this number of buffers and waits for more, and all other threads wait too.
     Buffers(usize),
 }
 
@@ -67,7 +67,8 @@ impl Watch {
         let all_wait = at_work.is_empty() && waiting.iter().chain(&for_empty).all(|found| is_old(found.since_ns));
         at_work.retain(|found| is_old(found.since_ns));
         if all_wait {
-            // Who holds what the others wait for; where nobody does, who waits for a block: empty buffers are late because of it.
+            // Reports the threads that hold what the others wait for; if none does, those that wait for a block: the lack of empty buffers is their
+            // fault.
             let holds = |found: &Found| found.held != Held::Buffers(0);
             if waiting.iter().chain(&for_empty).any(holds) {
                 waiting.append(&mut for_empty);
@@ -78,7 +79,7 @@ impl Watch {
         at_work
     }
 
-    /// Writes down what was found and what is over; tells which are new, in words.
+    /// Records new stalls and the end of old ones; returns descriptions of the new ones.
     pub(super) fn note_stalls(&self, found: &[Found]) -> Vec<String> {
         let now_ns = self.now_ns();
         let mut stalls = lock(&self.stalls);
@@ -105,7 +106,7 @@ impl Watch {
         !stall.over && stall.tid == found.tid && stall.since_s == seconds(found.since_ns)
     }
 
-    /// A stall in words.
+    /// A description of a stall.
     pub(super) fn describe(&self, found: &Found) -> String {
         let name = &self.facts.stages[found.stage].name;
         let held_s = seconds(self.now_ns().saturating_sub(found.since_ns));

@@ -12,28 +12,28 @@ use crate::options::Options;
 use crate::queue::prepare_heavy_fence;
 use crate::report::Report;
 
-/// How long a graph that has been ended may take, before its stuck threads are left behind.
+/// How long a stopped graph may take to end, before its stuck threads are left behind.
 const GRACE: Duration = Duration::from_secs(1);
-/// A run that has gone on for so long is worth some milliseconds of preparation.
+/// A run that has lasted this long is worth some milliseconds of preparation.
 const LONG_RUN: Duration = Duration::from_millis(200);
-/// The watchdog looks this often within its limit.
+/// The watchdog polls this number of times within its limit.
 const LOOKS_PER_LIMIT: u32 = 20;
 
-/// A running graph, as the monitor sees it.
+/// The monitor's view of a running graph.
 pub(crate) trait Watched: Send + Sync {
-    /// What is known of it.
+    /// The graph's watch.
     fn watch(&self) -> &Watch;
 
-    /// How many buffers wait before a stage.
+    /// The number of buffers that wait for a stage.
     fn queue_len(&self, stage: usize) -> usize;
 
-    /// Ends it.
+    /// Stops the graph, because of this stage.
     fn fail(&self, stage: usize, cause: Cause);
 
-    /// Lets so many threads work as a stage.
+    /// Sets the number of active incarnations of a stage.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// Why that is not possible.
     fn incarnations(&self, stage: usize, count: u32) -> Result<(), String>;
 
     /// What has been done so far.
@@ -47,7 +47,7 @@ struct Stop {
 }
 
 impl Stop {
-    /// Waits for so long; true when it is time to stop.
+    /// Waits for this time; true if the thread has to stop.
     fn wait(&self, time: Duration) -> bool {
         let is_asked = lock(&self.is_asked);
         let waited = self.asked.wait_timeout_while(is_asked, time, |is_asked| !*is_asked);
@@ -72,7 +72,7 @@ impl Watching {
     /// Watches a graph whose threads are about to begin.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// If the thread cannot be started.
     pub(crate) fn start(graph: Arc<dyn Watched>, options: &Options) -> std::io::Result<Watching> {
         let served = if options.serve { serve(&graph) } else { None };
         let stop = Arc::new(Stop::default());
@@ -87,13 +87,13 @@ impl Drop for Watching {
     fn drop(&mut self) {
         self.stop.ask();
         if let Some(thread) = self.thread.take() {
-            // A panic in the monitor is a defect of ours, and was printed; the run's own result is not its victim.
+            // A panic in the monitor is our own defect, and was printed; it must not affect the result of the run.
             let _ = thread.join();
         }
     }
 }
 
-/// Nobody's run fails because it cannot be shown.
+/// A run does not fail because its socket cannot be created.
 fn serve(graph: &Arc<dyn Watched>) -> Option<crate::live::Served> {
     let of = Arc::downgrade(graph);
     let served = crate::live::Served::start(move || Some(of.upgrade()?.report()));
@@ -127,7 +127,7 @@ impl<'a> Monitor<'a> {
         let mut is_prepared = false;
         while !stop.wait(self.pause()) {
             if !is_prepared && watch.started.elapsed() >= LONG_RUN {
-                // Not earlier: a short run would wait for it at its end.
+                // Not earlier: a short run would have to wait for this at its end.
                 prepare_heavy_fence(true);
                 is_prepared = true;
             }
@@ -137,15 +137,15 @@ impl<'a> Monitor<'a> {
             self.tune();
             self.look_for_stalls();
         }
-        // What has gone on since the last look is over.
+        // Stalls that have ended since the last poll are over.
         watch.note_stalls(&watch.stalled(self.stall_warning));
         if let Some(mut tuner) = self.tuner.take() {
             tuner.finish(watch, self.graph);
         }
     }
 
-    /// Often at first, so that short runs have samples too; later seldom, as each look costs some 10 µs of a CPU, which a
-    /// worker loses.
+    /// Short at first, so that short runs have samples too; longer later, because each poll costs about 10 µs of a CPU,
+    /// which a worker loses.
     fn pause(&self) -> Duration {
         let pause_max = if self.tuner.is_some() { 10 } else { 20 };
         let pause = self.graph.watch().started.elapsed() / 8;
@@ -153,7 +153,7 @@ impl<'a> Monitor<'a> {
         self.tuner.as_ref().map_or(pause, |tuner| pause.min(tuner.due_in(self.graph.watch())))
     }
 
-    /// Autotune begins with the threads: a stage without any has nothing to tune.
+    /// Autotune starts when all stages have threads: a stage without any has nothing to tune.
     fn tune(&mut self) {
         let watch = self.graph.watch();
         if let Some(tuner) = &mut self.tuner {
@@ -183,7 +183,7 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Ends the graph because of the thread that has been stuck for the longest time.
+    /// Stops the graph because of the thread that has been stuck for the longest time.
     fn end(&mut self, found: &[Found]) {
         let Some(worst) = found.iter().min_by_key(|found| found.since_ns) else { return };
         let words = self.graph.watch().describe(worst);

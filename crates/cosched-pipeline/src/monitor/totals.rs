@@ -1,4 +1,4 @@
-//! What all stages have done until an instant, what is still going on included; and the window between two instants.
+//! The totals of all stages until an instant, including activities that have not ended; and the window between two instants.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,12 +24,12 @@ pub(super) struct Totals {
     pub(super) at_ns: u64,
     pub(super) stages: Vec<Total>,
     looks: u64,
-    /// CPU time that everybody used on the pipeline's CPUs, where it was asked for.
+    /// CPU time that all processes used on the pipeline's CPUs, if that was requested.
     pub(super) everybody_ns: Option<u64>,
 }
 
 impl Watch {
-    /// Everything until now.
+    /// The totals until now.
     pub(super) fn totals(&self) -> Totals {
         let seats = self.seats();
         seats.iter().for_each(|seat| seat.divide());
@@ -69,12 +69,12 @@ impl Watch {
         Totals { at_ns, stages, looks: samples.looks, everybody_ns: None }
     }
 
-    /// The start, when nothing had been done.
+    /// The totals at the start: all zero.
     pub(super) fn nothing(&self) -> Totals {
         Totals { stages: vec![Total::default(); self.facts.stages.len()], ..Totals::default() }
     }
 
-    /// What was done between two instants, with the stages in the order of flow.
+    /// The differences between two instants, with the stages in the order of flow.
     pub(super) fn window(&self, from: &Totals, to: &Totals) -> Window {
         let looks = (to.looks - from.looks).max(1) as f64;
         let between = |stage: usize| {
@@ -104,8 +104,8 @@ impl Watch {
         }
     }
 
-    /// How many threads can work as the stage at once, of those that live, or lived at most. On the workers, which all stages
-    /// share, a stage is on no more of them than it has incarnations.
+    /// How many threads can work on the stage at once: of the existing ones or, if there are none, of the most that there
+    /// were. On the workers, which all stages share, at most as many as the stage has incarnations.
     fn at_once(&self, stage: usize, living: u32) -> u32 {
         let facts = &self.facts.stages[stage];
         let asked = lock(&self.settings)[stage].incarnations.unwrap_or(facts.incarnations).max(1);
@@ -114,7 +114,7 @@ impl Watch {
     }
 }
 
-/// What others than the pipeline used of its CPUs between two instants.
+/// CPU time that processes other than the pipeline used on its CPUs between two instants.
 fn others_ns(from: &Totals, to: &Totals) -> Option<u64> {
     let everybody_ns = to.everybody_ns?.saturating_sub(from.everybody_ns?);
     let own_ns = |totals: &Totals| totals.stages.iter().map(|stage| stage.spent.cpu_ns).sum::<u64>();

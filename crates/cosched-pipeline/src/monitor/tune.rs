@@ -1,4 +1,5 @@
-//! The host of core's autotune: shows it windows, does what it says, and tells it what the system refused.
+//! Runs core's autotune: passes windows to it, applies its actions, and tells it which changes the system
+//! refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +13,17 @@ use super::{Seat, Watch, Watched, lock};
 use crate::priority::{change, describe, rights};
 use crate::report;
 
-/// Autotune on a running graph. Core counts stages in the order of flow.
+/// Autotune on a running graph. Core numbers stages in the order of flow.
 pub(super) struct Tuner {
     rule: Autotune,
-    /// The CPUs of the process, on which others may work too.
+    /// The CPUs of the process, on which other processes may run too.
     cpus: Vec<usize>,
     last: Totals,
     due_ns: u64,
 }
 
 impl Tuner {
-    /// For a graph whose threads have begun. Acts at once where the rule needs no window for that.
+    /// For a graph whose threads have started. Acts at once where the rule needs no window for that.
     pub(super) fn new(watch: &Watch, graph: &dyn Watched, config: Option<Config>) -> Tuner {
         let config = config.unwrap_or_else(default_config);
         let config = Config { rights: rights(config.rights), ..config };
@@ -36,12 +37,12 @@ impl Tuner {
         tuner
     }
 
-    /// How long until the next window is full.
+    /// The time until the next window is complete.
     pub(super) fn due_in(&self, watch: &Watch) -> Duration {
         Duration::from_nanos(self.due_ns.saturating_sub(watch.now_ns()))
     }
 
-    /// If a window is full, shows it and acts.
+    /// If a window is complete, passes it to the rule and applies the rule's actions.
     pub(super) fn look(&mut self, watch: &Watch, graph: &dyn Watched) {
         if watch.now_ns() < self.due_ns {
             return;
@@ -50,7 +51,7 @@ impl Tuner {
         let window = watch.window(&self.last, &now);
         let actions = self.rule.window(&window);
         self.act(watch, graph, actions);
-        // What an action takes is not part of the next window.
+        // The time that an action takes is not part of the next window.
         self.begin_window(if watch.now_ns() - now.at_ns > 1_000_000 { totals(watch, &self.cpus) } else { now });
     }
 
@@ -59,7 +60,7 @@ impl Tuner {
         self.last = now;
     }
 
-    /// The graph ends: what is on trial is taken back.
+    /// The graph ends: changes that are on trial are undone.
     pub(super) fn finish(&mut self, watch: &Watch, graph: &dyn Watched) {
         let actions = self.rule.finish();
         self.act(watch, graph, actions);
@@ -79,12 +80,12 @@ impl Tuner {
     }
 }
 
-/// Why a change was not done.
+/// Why a change was not made.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// Its threads have ended.
     Gone,
-    /// The system's words.
+    /// The system's error message.
     Told(String),
 }
 
@@ -92,15 +93,15 @@ impl Watch {
     fn stage_info(&self, stage: usize) -> StageInfo {
         let facts = &self.facts.stages[stage];
         let settings = lock(&self.settings)[stage].clone();
-        // Core's values are absolute; a program that was started with `nice` does not begin at 0.
+        // Core's values are absolute; a program that was started with `nice` does not start at 0.
         let base_nice = self.seats_of(stage).iter().find_map(|seat| Some(seat.base.as_ref()?.nice));
         let start = Setting { nice: settings.nice.or(base_nice), incarnations: Some(facts.incarnations), ..settings };
-        // What the stage asked for itself is not tried.
+        // What the stage requests itself is not tried.
         let own_threads = facts.owns_threads && facts.settings.is_empty();
         StageInfo { resource: facts.resource, own_threads, replicable_to: facts.replicable_to, start }
     }
 
-    /// Does a change to all threads of a stage. If one refuses, the others are as before.
+    /// Makes a change to all threads of a stage. If one refuses, the change is undone on the others.
     pub(super) fn carry_out(&self, stage: usize, wanted: &Change, graph: &dyn Watched) -> Result<(), Refusal> {
         if let Change::Incarnations(count) = wanted {
             return graph.incarnations(stage, *count).map_err(Refusal::Told);
@@ -143,30 +144,31 @@ impl Watch {
     }
 }
 
-/// Turns the knob of `wanted` back to what it is `now`.
+/// Resets the setting that `wanted` changes to its value in `now`.
 fn undo(seat: &Seat, now: &Setting, wanted: &Change) {
     let (Some(thread), Some(base)) = (&seat.thread, &seat.base) else { return };
     let now = Setting { nice: now.nice.or(Some(base.nice)), ..now.clone() };
-    // The same knob was turned a moment ago; a thread that has ended meanwhile needs nothing.
+    // The same setting was changed successfully a moment ago; a thread that has ended since needs no reset.
     let _ = change(thread, base, &now.inverse(wanted));
 }
 
-/// The CPUs of the calling thread: nobody has bound the monitor.
+/// The CPUs of the calling thread: the monitor's affinity is never changed.
 fn own_cpus() -> Vec<usize> {
     Thread::current().and_then(|thread| thread.scheduling()).map_or(Vec::new(), |now| now.cpus)
 }
 
-/// Everything until now, and what everybody did on these CPUs.
+/// The totals until now, with the CPU time of all processes on these CPUs.
 fn totals(watch: &Watch, cpus: &[usize]) -> Totals {
     let mut totals = watch.totals();
     totals.everybody_ns = cpus_busy_ns(cpus);
     totals
 }
 
-/// The bounds that are used unless told otherwise: threads may be bound to the CPUs of this process.
+/// The default bounds: threads may be bound to the CPUs of this process.
 fn default_config() -> Config {
     let cpus = own_cpus();
-    // With a quota below the CPUs, a thread that is bound could wait for its own CPU while another has the quota.
+    // With a CPU quota below the number of CPUs, a bound thread could wait for its own CPU while another one has
+    // the quota.
     let cpus = if cpus.len() > cpus_usable() { Vec::new() } else { cpus };
     Config { cpus, ..Config::default() }
 }
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
     use crate::{Cause, Graph, Options, Path, Report, Resource, Stage};
 
-    /// A graph whose only thread is the test's.
+    /// A graph whose only thread is that of the test.
     struct Alone {
         watch: Watch,
         incarnations: AtomicU32,
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn changes_reach_the_stage_s_threads_and_are_taken_back() {
-        // A thread of its own, as a lower priority may stay.
+        // On a separate thread, because a lowered priority may remain.
         std::thread::spawn(|| {
             let graph = alone();
             let before = Thread::current().unwrap().scheduling().unwrap();

@@ -1,13 +1,13 @@
-//! From core's settings to the kernel's.
+//! Translates core's settings to the kernel's.
 
 use cosched_core::stage::autotune::Rights;
 use cosched_core::stage::{Change, Class, Setting};
 use cosched_linux::thread::{self, Scheduling, Thread, ThreadError};
 
-/// Does all of a setting to a thread, one knob after the other; what is refused does not keep the rest from being done.
-/// `base` is the thread's scheduling from before the first change.
+/// Applies all parts of a setting to a thread; if one is refused, the others are still applied. `base` is the thread's
+/// scheduling before the first change.
 pub(crate) fn apply(thread: &Thread, base: &Scheduling, setting: &Setting) -> Vec<(Change, Result<(), ThreadError>)> {
-    // A class may bring slices with it, so it comes first.
+    // A change of the class may change the slice, so it comes first.
     let changes = [
         setting.class.map(Change::Class),
         setting.nice.map(Change::Nice),
@@ -17,10 +17,10 @@ pub(crate) fn apply(thread: &Thread, base: &Scheduling, setting: &Setting) -> Ve
     changes.into_iter().flatten().map(|one| (one.clone(), change(thread, base, &one))).collect()
 }
 
-/// Does one change to a thread.
+/// Makes one change to a thread.
 ///
 /// # Errors
-/// The kernel's refusal; the thread is as before then.
+/// The kernel's refusal; the thread is unchanged then.
 pub(crate) fn change(thread: &Thread, base: &Scheduling, change: &Change) -> Result<(), ThreadError> {
     match change {
         Change::Nice(nice) => thread.set_nice(*nice),
@@ -32,7 +32,7 @@ pub(crate) fn change(thread: &Thread, base: &Scheduling, change: &Change) -> Res
         Change::Class(class) => thread.set_class(kernel_class(*class)),
         Change::Affinity(cpus) if cpus.is_empty() => thread.set_cpus(&base.cpus).map(|_| ()),
         Change::Affinity(cpus) => thread.set_cpus(cpus).map(|_| ()),
-        // How many threads there are is the executor's.
+        // The executor controls the number of threads.
         Change::Incarnations(_) => Ok(()),
     }
 }
@@ -46,7 +46,7 @@ fn kernel_class(class: Class) -> thread::Class {
     }
 }
 
-/// A change in words, as reports have it.
+/// A description of a change, as in reports.
 pub(crate) fn describe(change: &Change) -> String {
     match change {
         Change::Nice(nice) => format!("nice {nice}"),
@@ -62,7 +62,7 @@ pub(crate) fn describe(change: &Change) -> String {
     }
 }
 
-/// What this process may do to the priorities of its threads. Real-time classes only if the user's bounds have them.
+/// What this process may do to the priorities of its threads. Real-time classes only if the user's bounds allow them.
 pub(crate) fn rights(wanted: Rights) -> Rights {
     let now = Thread::current().and_then(|thread| thread.scheduling()).map_or(0, |now| now.nice);
     Rights { lower_nice: thread::nice_min() <= now, real_time: wanted.real_time }

@@ -1,12 +1,13 @@
-//! Priorities of stages: chosen before the run, by a rule during it, or by autotune.
+//! Priorities of stages: chosen before the run, by a rule during the run, or by autotune.
 //!
-//! Roysden 2004 gave the stages of FG priorities by `nice`, before the run from what limits (*fixed*) or at each convey from the
-//! output queue's length (*adjusting*). The rules are core's ([`cosched_core::stage`]); here they meet real threads. A setting
-//! that the system refuses is written down with what the rule would have done, and the run goes on.
+//! Roysden 2004 gave the stages of FG priorities by `nice`, before the run according to what limits the program (*fixed*), or at
+//! each convey according to the length of the output queue (*adjusting*). The rules are core's ([`cosched_core::stage`]); this
+//! module applies them to threads. If the system refuses a setting, the report contains what the rule would have done, and the
+//! run continues.
 //!
-//! Who has which setting, from the strongest: what the stage asks for itself ([`Stage::with`](crate::Stage::with)), the fixed
-//! rule. Both hold from before the stage's `init`. Stages that share a thread, and those on the workers, share its setting:
-//! it is set if they agree, and left alone if they do not.
+//! Precedence of the settings, the strongest first: what the stage requests itself ([`Stage::with`](crate::Stage::with)), the
+//! fixed rule. Both are applied before the stage's `init`. Stages that share a thread, and those on the workers, share its
+//! setting: it is applied if they agree, and left alone if they do not.
 
 mod adjusting;
 mod apply;
@@ -24,23 +25,25 @@ use cosched_core::stage::fixed::FixedRule;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Priorities {
-    /// The kernel's.
+    /// The kernel's default.
     #[default]
     Default,
-    /// Before the run, by what each stage mostly uses (Roysden 2004, section 4, "Fixed scheduling", and newer ones).
+    /// Set before the run, by the resource that each stage mostly uses (Roysden 2004, section 4, "Fixed scheduling", and newer
+    /// ones).
     Fixed(FixedRule),
-    /// A thread lowers its own priority once, when two or more buffers wait behind it (section 4, the first adjusting rule).
+    /// A thread lowers its own priority once, when two or more buffers wait for the next stage (section 4, the first adjusting
+    /// rule).
     AdjustOnce,
-    /// The same, and raises it again when none waits (the second rule). Raising needs a right.
+    /// The same, and raises it again when none waits (the second rule). Raising needs a privilege.
     AdjustUpDown,
-    /// Find what limits, act, watch whether it helped, undo it if not.
+    /// Autotune: find what limits, act, observe whether it helped, undo it if not.
     Auto,
-    /// The same, with other bounds than the default's.
+    /// The same, with bounds other than the default ones.
     AutoWith(Config),
 }
 
 impl Priorities {
-    /// The name in reports; of fixed rules the rule's own.
+    /// The name in reports; of fixed rules, the name of the rule.
     pub fn name(&self) -> String {
         match self {
             Priorities::Default => "default".to_owned(),
@@ -51,7 +54,7 @@ impl Priorities {
         }
     }
 
-    /// The adjusting rule, if it is one.
+    /// The adjusting rule, if this is one.
     pub(crate) fn adjusting(&self) -> Option<Rule> {
         match self {
             Priorities::AdjustOnce => Some(Rule::Once),
@@ -60,7 +63,7 @@ impl Priorities {
         }
     }
 
-    /// Whether autotune is on, and its bounds where they were given.
+    /// Whether autotune is on, and its bounds if they were given.
     pub(crate) fn autotune(&self) -> Option<Option<Config>> {
         match self {
             Priorities::Auto => Some(None),
@@ -82,7 +85,7 @@ impl std::str::FromStr for Priorities {
     }
 }
 
-/// No way to choose priorities has this name.
+/// An unknown name of a way to choose priorities.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no rule for priorities; there are {all}", all = Priorities::names().join(", "))]
 pub struct UnknownPriorities(pub String);

@@ -1,23 +1,23 @@
-//! What a stage asks for itself.
+//! What a stage requests itself.
 
 use cosched_core::stage::{Class, Setting};
 use cosched_linux::thread::slice_us_range;
 
-/// How the threads of a stage are to be scheduled. What is `None` stays as it is.
+/// The scheduling of a stage's threads. A field that is `None` is left unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Nice value, −20 (first) to 19 (last). Lower than the present one needs a right.
+    /// Nice value, −20 (highest priority) to 19 (lowest). A lower value than the current one needs a privilege.
     pub nice: Option<i8>,
-    /// The slice that the kernel grants, 100 to 100 000 µs: a short one for a thread that blocks often gets it its CPU sooner.
-    /// Linux 6.12; needs no right.
+    /// The time slice that the kernel grants, 100 to 100 000 µs: with a short one a thread that blocks often gets its CPU
+    /// sooner. Needs Linux 6.12, and no privilege.
     pub slice_us: Option<u32>,
-    /// Scheduling class. [`Class::Fifo`] needs a right.
+    /// Scheduling class. [`Class::Fifo`] needs a privilege.
     pub class: Option<Class>,
     /// The CPUs that it may use.
     pub cpus: Option<Vec<usize>>,
 }
 
-/// Settings that no system takes.
+/// Settings that no system accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SettingsError {
@@ -34,7 +34,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Whether any system could take them.
+    /// Checks whether any system could accept them.
     ///
     /// # Errors
     /// The first value that is out of range.
@@ -56,12 +56,12 @@ impl Settings {
         }
     }
 
-    /// Whether nothing is asked for.
+    /// Whether no field is set.
     pub fn is_empty(&self) -> bool {
         *self == Settings::default()
     }
 
-    /// As core's rules see it.
+    /// In the form that core's rules use.
     pub(crate) fn setting(&self) -> Setting {
         let Settings { nice, slice_us, class, cpus } = self.clone();
         Setting { nice, slice_us, class, cpus, incarnations: None }

@@ -1,24 +1,24 @@
-//! What wakes those who wait for buffers, and costs nothing while nobody sleeps.
+//! Wakes the threads that wait for buffers, at no cost while none sleeps.
 //!
-//! Problem: who puts a buffer into a queue must wake the taker if it sleeps, and must not pay for that if it does not. Rule:
-//! a sleeper first says that it sleeps, then looks at its queues once more, then sleeps; who puts looks for sleepers behind
-//! the put. Both sides do so with a fence between, so one of them sees the other. A fence at each put costs a tenth to a
-//! third of a hand-off; so a single taker that has not slept for a while says that too ([`Bell::stay_awake`]), and who puts then
-//! does nothing more. Before it sleeps again, it takes that back and makes a fence for both sides (membarrier(2)), once for all
-//! sleeps that follow each other. (To do so at each sleep was slower by a fifth with 10 µs of work: it interrupts the other CPUs.)
-//! Who finds a sleeper takes it off the count before it wakes it, so each sleep is ended by one system call and not by one
-//! for each buffer until the sleeper runs.
+//! Problem: a thread that puts a buffer into a queue must wake the taker if it sleeps, and must not pay for that if it does not.
+//! Rule: a sleeper first announces that it sleeps, then checks its queues once more, then sleeps; the putter checks for sleepers
+//! after the put. Both sides have a fence in between, so one of them sees the other. A fence at each put costs a tenth to a third
+//! of a hand-off; so a single taker that has not slept for a while announces that too ([`Bell::stay_awake`]), and then the putter
+//! does nothing more. Before it sleeps again, it withdraws that and makes a fence for both sides (membarrier(2)), once for all
+//! consecutive sleeps. (Doing so at each sleep was slower by a fifth with 10 µs of work, because it interrupts the other CPUs.) A
+//! putter that finds a sleeper decrements the count of sleepers before it wakes it, so each sleep is ended by one system call and
+//! not by one for each buffer until the sleeper runs.
 
 use super::sync::{
     AtomicBool, AtomicU32, AtomicUsize, Futex, Ordering, fence, has_heavy_fence, heavy_fence, light_fence,
 };
 
-/// What a sleeper waits for, or a caller brings: a path's number, or anything.
+/// What a sleeper waits for, or what was put: the number of a path, or anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Topic(usize);
 
 impl Topic {
-    /// Whatever comes.
+    /// Any path.
     pub(crate) const ANY: Topic = Topic(0);
 
     /// A buffer of one path.
@@ -27,8 +27,8 @@ impl Topic {
     }
 }
 
-/// How many threads of the graph are awake: who may spin is told by it. A thread that is woken counts from the moment of the
-/// call, because it wants a CPU from then on.
+/// The number of threads of the graph that are awake; it decides which may spin. A woken thread counts from the call that wakes it
+/// on, because it wants a CPU from then on.
 #[derive(Default)]
 pub(crate) struct Awake(AtomicU32);
 
@@ -52,18 +52,18 @@ impl Awake {
 /// Where one or several threads wait.
 #[derive(Default)]
 pub(crate) struct Bell {
-    /// The single taker is awake and will stay so until it has taken this back. Never, where several wait.
+    /// The single taker is awake and will stay so until it has withdrawn this. Always false if several threads wait here.
     stays_awake: AtomicBool,
-    /// Who sleeps, or is about to, and has not been claimed by a caller.
+    /// Number of threads that sleep, or are about to, and have not been claimed by a caller.
     sleepers: AtomicU32,
-    /// What the sleeper waits for. Anything, where several may sleep.
+    /// What the sleeper waits for. `ANY` if several may sleep.
     topic: AtomicUsize,
-    /// Sleepers that were claimed and have not gone on yet.
+    /// Number of sleepers that were claimed and have not resumed yet.
     claimed: Futex,
 }
 
 impl Bell {
-    /// Something has been put into a queue: wakes one sleeper, if one waits for that.
+    /// Something has been put into a queue: wakes one sleeper, if one waits for that topic.
     #[inline]
     pub(crate) fn ring(&self, topic: Topic, awake: &Awake) {
         light_fence();
@@ -76,14 +76,15 @@ impl Bell {
         }
     }
 
-    /// The single thread that waits here, which is awake, will not sleep for a while. It may all the same, and pays for that.
+    /// The single thread that waits here is awake and will not sleep for a while. It may sleep all the same, at the cost of a
+    /// heavy fence.
     pub(crate) fn stay_awake(&self) {
         if has_heavy_fence() && !self.stays_awake.load(Ordering::Relaxed) {
             self.stays_awake.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whoever puts from now on looks for sleepers; whoever has not seen that has put before, and that is seen from now on.
+    /// From now on putters check for sleepers; the puts of those that have not seen this came before, and are visible from now on.
     #[inline]
     fn may_sleep(&self) {
         if self.stays_awake.load(Ordering::Relaxed) {
@@ -92,7 +93,7 @@ impl Bell {
         }
     }
 
-    /// Wakes all, whatever they wait for.
+    /// Wakes all sleepers, whatever they wait for.
     pub(crate) fn ring_all(&self, awake: &Awake) {
         fence(Ordering::SeqCst);
         while self.claim(awake) {
@@ -108,7 +109,7 @@ impl Bell {
         }
     }
 
-    /// Takes one sleeper off the count, for whom the caller then answers.
+    /// Takes one sleeper off the count; the caller then has to wake it.
     fn claim(&self, awake: &Awake) -> bool {
         let claimed = decrement(&self.sleepers);
         if claimed {
@@ -122,7 +123,7 @@ impl Bell {
         self.claimed.wake(1);
     }
 
-    /// Sleeps until `ready` has something. The caller counts as awake before and after.
+    /// Sleeps until `ready` returns something. The caller counts as awake before and after.
     pub(crate) fn sleep<R>(&self, topic: Topic, awake: &Awake, mut ready: impl FnMut() -> Option<R>) -> R {
         loop {
             self.topic.store(topic.0, Ordering::Relaxed);
@@ -141,7 +142,7 @@ impl Bell {
         }
     }
 
-    /// Does not sleep after all.
+    /// Cancels an announced sleep.
     fn stay(&self, awake: &Awake) {
         if decrement(&self.sleepers) {
             awake.add();
@@ -157,7 +158,7 @@ impl Bell {
     }
 }
 
-/// One less, if there is one.
+/// Decrements the count, unless it is 0.
 fn decrement(count: &AtomicU32) -> bool {
     count.fetch_update(Ordering::Acquire, Ordering::Relaxed, |count| count.checked_sub(1)).is_ok()
 }

@@ -1,14 +1,14 @@
-//! Who may use an end of a ring, which stands one user at a time.
+//! Which threads may use an end of a ring, which supports one user at a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An end of a ring.
 pub(crate) enum End {
-    /// One thread uses it for as long as the graph runs.
+    /// A single thread uses it for as long as the graph runs.
     One(Owner),
-    /// Several threads do, which follow each other by other means: they hold the lock of a join, or of a stage.
+    /// Several threads use it, serialised by other means: they hold the lock of a join, or of a stage.
     Serial,
-    /// Several threads do: a lock lets one in.
+    /// Several threads use it, serialised by this lock.
     Many(Mutex<()>),
 }
 
@@ -21,7 +21,7 @@ impl End {
         End::Many(Mutex::new(()))
     }
 
-    /// The calling thread uses the end as long as the result lives.
+    /// The calling thread uses the end while the result lives.
     #[inline]
     pub(super) fn enter(&self) -> Option<MutexGuard<'_, ()>> {
         match self {
@@ -30,7 +30,7 @@ impl End {
                 None
             }
             End::Serial => None,
-            // Under the lock is nothing that can panic.
+            // No code that can panic runs under the lock.
             End::Many(lock) => Some(lock.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }

@@ -1,21 +1,21 @@
-//! Where all threads of a graph meet before the first buffer moves: a stage that cannot begin ends the graph while nothing
-//! has been done.
+//! Where all threads of a graph meet before the first buffer moves, so that a stage whose `init` fails ends the graph
+//! before any work has been done.
 
 use super::sync::{AtomicU32, Futex, Ordering};
 
-/// Opens when all have come, or when it is opened.
+/// Opens when all parties have arrived, or when `open` is called.
 pub(crate) struct Gate {
     missing: AtomicU32,
     open: Futex,
 }
 
 impl Gate {
-    /// A gate that waits for so many.
+    /// A gate for this number of parties.
     pub(crate) fn new(parties: u32) -> Gate {
         Gate { missing: AtomicU32::new(parties), open: Futex::default() }
     }
 
-    /// One has come; waits for the others.
+    /// Registers the caller's arrival and waits for the others.
     pub(crate) fn pass(&self) {
         if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.open();
@@ -25,17 +25,17 @@ impl Gate {
         }
     }
 
-    /// Nobody waits from now on.
+    /// Opens the gate: no thread waits from now on.
     pub(crate) fn open(&self) {
         self.open.word().store(1, Ordering::Release);
         self.open.wake(u32::MAX >> 1);
     }
 }
 
-/// How many incarnations of a stage are to work; the others sleep here.
+/// The number of active incarnations of a stage; the inactive ones sleep here.
 pub(crate) struct Working(Futex);
 
-/// The count of those who were released: nobody is to rest any more.
+/// The count after the release: all incarnations are active.
 const RELEASED: u32 = u32::MAX;
 
 impl Working {
@@ -45,7 +45,7 @@ impl Working {
         working
     }
 
-    /// So many from now on. Does nothing after the release, which may come at the same time from another thread.
+    /// Sets the number. No effect after the release, which may happen concurrently on another thread.
     pub(crate) fn set(&self, count: usize) {
         let change = |now| (now != RELEASED).then_some(count as u32);
         if self.0.word().fetch_update(Ordering::AcqRel, Ordering::Relaxed, change).is_ok() {
@@ -53,13 +53,13 @@ impl Working {
         }
     }
 
-    /// How many.
+    /// The number of active incarnations.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.0.word().load(Ordering::Acquire) as usize
     }
 
-    /// The incarnation with this number sleeps until it is to work.
+    /// Blocks the incarnation with this index until it is active.
     pub(crate) fn wait(&self, incarnation: usize) {
         loop {
             let count = self.count();
@@ -70,7 +70,7 @@ impl Working {
         }
     }
 
-    /// All go on: to end.
+    /// Wakes all incarnations, so that they can end.
     pub(crate) fn release(&self) {
         self.0.word().swap(RELEASED, Ordering::AcqRel);
         self.0.wake(u32::MAX >> 1);

@@ -1,7 +1,7 @@
-//! The buffers that wait for a stage. A pool is the inbox of its path's source.
+//! The buffers that wait for a stage. A pool is an inbox of its path's source.
 //!
-//! No queue has a bound of its own: a path's pool bounds them all. A stage that works on single buffers has one queue for
-//! all its paths, in the order of arrival; one that chooses among its paths has a queue for each.
+//! No queue has a limit of its own: the size of a path's pool limits all of them. A stage that works on single buffers
+//! has one queue for all its paths, in the order of arrival; one that chooses among its paths has a queue for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,17 +10,17 @@ use super::{Awake, Bell, End, Ring, Topic};
 use crate::buffer::Buffer;
 use crate::graph::PathId;
 
-/// Which of a stage's queues to look into.
+/// Which of a stage's queues to take from.
 #[derive(Clone, Copy)]
 pub(crate) enum Which {
-    /// Any. Of one queue the oldest; of several, each in turn.
+    /// Any. From a single queue, the oldest buffer; from several, each queue in turn.
     Any,
-    /// That of one path.
+    /// The queue of one path.
     Path(PathId),
 }
 
 impl Which {
-    /// What a thread that waits for this wants to be woken by.
+    /// The topic by which a thread that waits for this has to be woken.
     pub(crate) fn topic(self) -> Topic {
         match self {
             Which::Any => Topic::ANY,
@@ -31,15 +31,15 @@ impl Which {
 
 /// A path that leads into an inbox.
 struct Door {
-    /// Whether it will still bring something.
+    /// Whether it will still bring buffers.
     open: AtomicBool,
     /// Its own queue, if each path has one.
     ring: Option<Ring<Buffer>>,
 }
 
-/// What waits before a stage.
+/// The buffers that wait for a stage.
 pub(crate) struct Inbox {
-    /// The one queue of all paths, if it is not each path that has one.
+    /// The common queue of all paths, unless each path has its own.
     ring: Option<Ring<Buffer>>,
     doors: Vec<Door>,
     /// By path, its place in `doors`.
@@ -47,19 +47,19 @@ pub(crate) struct Inbox {
     open: AtomicUsize,
     put: End,
     take: End,
-    /// Where a search among several queues goes on.
+    /// Where the next search among several queues starts.
     turn: AtomicUsize,
     bell: Arc<Bell>,
     awake: Arc<Awake>,
 }
 
-/// What an inbox is to be like.
+/// The properties of a new inbox.
 pub(crate) struct Plan {
-    /// The paths that lead into it, each with the number of its buffers.
+    /// The paths that lead into it, each with its number of buffers.
     pub(crate) paths: Vec<(PathId, usize)>,
-    /// A queue for each path.
+    /// Whether each path has a queue of its own.
     pub(crate) by_path: bool,
-    /// Who puts, and who takes.
+    /// Which threads put, and which take.
     pub(crate) put: End,
     pub(crate) take: End,
     /// Where its takers sleep.
@@ -93,7 +93,7 @@ impl Inbox {
         self.doors.get(*self.places.get(path.0)?)
     }
 
-    /// A buffer arrives, and wakes who waits for it.
+    /// Adds a buffer, and wakes a thread that waits for it.
     #[inline(always)]
     pub(crate) fn put(&self, buffer: Buffer) {
         let path = buffer.path();
@@ -101,12 +101,12 @@ impl Inbox {
         self.bell.ring(Topic::path(path.0), &self.awake);
     }
 
-    /// A buffer arrives, and nobody is told yet: [`Inbox::announce`] follows.
+    /// Adds a buffer without waking a thread: [`Inbox::announce`] follows.
     #[inline(always)]
     pub(crate) fn put_quietly(&self, buffer: Buffer) {
         let ring = self.ring(buffer.path());
         let _entered = self.put.enter();
-        // SAFETY: one user at a time, as `put` has it.
+        // SAFETY: one user at a time, ensured by `put`.
         unsafe { ring.put(buffer) };
     }
 
@@ -117,17 +117,17 @@ impl Inbox {
         self.ring.as_ref().unwrap_or_else(own)
     }
 
-    /// So many buffers of a path were put.
+    /// Wakes threads for this number of buffers of a path that were put quietly.
     pub(crate) fn announce(&self, path: PathId, buffers: usize) {
         for _ in 0..buffers {
             self.bell.ring(Topic::path(path.0), &self.awake);
         }
     }
 
-    /// Puts a buffer in before the graph runs.
+    /// Adds a buffer before the graph runs.
     pub(crate) fn fill(&mut self, buffer: Buffer) {
         let ring = self.ring(buffer.path());
-        // SAFETY: nobody else has it yet.
+        // SAFETY: no other thread has access to the inbox yet.
         unsafe { ring.put(buffer) };
     }
 
@@ -147,11 +147,11 @@ impl Inbox {
     #[inline(always)]
     fn pop(&self, ring: &Ring<Buffer>) -> Option<Buffer> {
         let _entered = self.take.enter();
-        // SAFETY: one user at a time, as `take` has it.
+        // SAFETY: one user at a time, ensured by `take`.
         unsafe { ring.take() }
     }
 
-    /// From the one queue. The empty buffers of a path that has ended come back to its pool and end there.
+    /// Takes from the common queue. The empty buffers of a path that has ended return to its pool and are dropped here.
     #[inline(always)]
     fn next(&self, ring: &Ring<Buffer>) -> Option<Buffer> {
         while self.open.load(Ordering::Relaxed) > 0 {
@@ -180,25 +180,26 @@ impl Inbox {
     /// Nothing more will be taken from this path.
     pub(crate) fn close(&self, path: PathId) {
         if self.door(path).is_some_and(|door| door.open.swap(false, Ordering::Relaxed)) {
-            // Whoever sees that no path is open ends; what was done until then has happened before.
+            // A thread that sees that no path is open ends; the Acquire/Release pair makes all that was done until then
+            // visible to it.
             if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.bell.ring_all(&self.awake);
             }
         }
     }
 
-    /// Whether any path will still bring something.
+    /// Whether any path will still bring buffers.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire) > 0
     }
 
-    /// Whether this path will still bring something.
+    /// Whether this path will still bring buffers.
     pub(crate) fn is_open_for(&self, path: PathId) -> bool {
         self.door(path).is_some_and(|door| door.open.load(Ordering::Relaxed))
     }
 
-    /// Whether nothing of this will come any more.
+    /// Whether no more buffers will come from these queues.
     #[inline]
     pub(crate) fn is_over(&self, which: Which) -> bool {
         match which {
@@ -207,14 +208,14 @@ impl Inbox {
         }
     }
 
-    /// How many buffers wait. Costs no lock.
+    /// The number of buffers that wait. Takes no lock.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         let all = || self.doors.iter().filter_map(|door| door.ring.as_ref()).map(Ring::len).sum();
         self.ring.as_ref().map_or_else(all, Ring::len)
     }
 
-    /// How many buffers of a path wait; where all paths have one queue, how many of all.
+    /// The number of buffers of a path that wait; if all paths have a common queue, the number of all buffers in it.
     pub(crate) fn len_of(&self, path: PathId) -> usize {
         self.door(path).map_or(0, |_| self.ring(path).len())
     }

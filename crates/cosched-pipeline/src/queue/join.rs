@@ -1,9 +1,9 @@
-//! Behind several incarnations of a stage: the order of the buffers and the mark of the last one.
+//! The join after several incarnations of a stage: restores the order of the buffers and the mark of the last one.
 //!
-//! Buffers come with numbers without gaps, in the order in which the stage before conveyed them. (Not the rounds: an unordered
-//! stage before has mixed these.) Where order is kept, a buffer that is done before its turn lies in a row by its number. No
-//! more of them are on their way than the path has buffers: the row has one place for each, and the one that is next finds
-//! its place free. Where it is not kept, they leave with new numbers.
+//! Buffers have consecutive numbers, in the order in which the preceding stage conveyed them. (Not the rounds: an unordered
+//! stage before may have mixed these.) If order is kept, a buffer that is done before its turn is stored in an array by its
+//! number. There are never more of them in flight than the path has buffers: the array has one place for each, and the place
+//! of the next one is always free. If order is not kept, buffers get new numbers as they leave.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,22 +16,23 @@ pub(crate) struct Join {
 }
 
 struct State {
-    /// Done, but behind one that is not, by number. Only where order is kept.
+    /// Buffers that are done, but come after one that is not, by number. Only used if order is kept.
     held: Box<[Option<Buffer>]>,
-    /// How many have gone on; where order is kept, also the number that is next.
+    /// The number of buffers that have left; if order is kept, also the number of the next one.
     gone: u64,
-    /// How many there are, once the last one has been seen.
+    /// The total number of buffers, once the last one has been seen.
     total: Option<u64>,
 }
 
 impl Join {
-    /// The join of a path with so many buffers.
+    /// The join of a path with this number of buffers.
     pub(crate) fn new(ordered: bool, buffers: usize) -> Join {
         let held = (0..if ordered { buffers } else { 0 }).map(|_| None).collect();
         Join { ordered, state: Mutex::new(State { held, gone: 0, total: None }) }
     }
 
-    /// A buffer is done; `on` gets all that may go on now, in their order and by one thread at a time. Returns their number.
+    /// A buffer is done; calls `on` for all buffers that may leave now, in order and from one thread at a time. Returns their
+    /// number.
     pub(crate) fn pass(&self, mut buffer: Buffer, mut on: impl FnMut(Buffer)) -> usize {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.ordered {
@@ -42,7 +43,7 @@ impl Join {
         }
         buffer.token_mut().number = state.gone;
         state.gone += 1;
-        // The mark goes to whichever is the last to come out.
+        // The mark moves to the buffer that leaves last.
         buffer.set_last(state.total == Some(state.gone));
         on(buffer);
         1

@@ -1,4 +1,4 @@
-//! The queues between stages, and what wakes those who wait before them.
+//! The queues between stages, and the means to wake the threads that wait for them.
 
 mod bell;
 mod end;

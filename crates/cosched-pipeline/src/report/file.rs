@@ -1,32 +1,32 @@
-//! Reports as files.
+//! Reading and writing reports as files.
 
 use std::path::Path;
 
 use super::Report;
 use crate::live::Snapshot;
 
-/// A text that is no report.
+/// Why a text is not a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// It is not JSON, or lacks what a report has.
+    /// It is not JSON, or lacks required fields.
     #[error("it is no report of a pipeline: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is of another kind, or of another version.
+    /// It has another format, or another version of it.
     #[error("its format is '{0}', not '{expected}'", expected = Report::FORMAT)]
     Format(String),
-    /// Its tables do not have the same stages.
+    /// Its tables do not have the same number of stages.
     #[error("its occupancy has {found} columns, and there are {stages} stages")]
     Columns {
-        /// In one of the samples.
+        /// The number of columns in one of the samples.
         found: usize,
-        /// In the report.
+        /// The number of stages in the report.
         stages: usize,
     },
 }
 
 impl Report {
-    /// Reads a report, or the one in a [`Snapshot`].
+    /// Parses a report, or the one in a [`Snapshot`].
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -48,7 +48,7 @@ impl Report {
     /// Writes it as one line of JSON, which [`Report::parse`] and `cosched pipeline report` read.
     ///
     /// # Errors
-    /// The file system's.
+    /// If the file cannot be written.
     pub fn save(&self, path: &Path) -> std::io::Result<()> {
         let mut text = serde_json::to_vec(self)?;
         text.push(b'\n');

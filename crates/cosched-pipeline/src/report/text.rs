@@ -1,14 +1,15 @@
-//! A report as text: what limits, and where each stage's time went.
+//! A report as text: what limits the run, and how each stage spent its time.
 
 use std::fmt::Write;
 
 use super::{Report, StageReport};
 
-/// Actions that are printed of each stage at most.
+/// The maximum number of actions that are printed per stage.
 const ACTIONS_SHOWN: usize = 8;
 
 impl Report {
-    /// Tables and sentences for a terminal, with a line break at the end. Names cannot carry escape sequences into it.
+    /// Tables and sentences for a terminal, with a newline at the end. Control characters in names are replaced, so
+    /// that they cannot contain escape sequences.
     pub fn text(&self) -> String {
         let mut text = format!("pipeline '{}': {}\n\n", plain(&self.name), self.summary());
         text.push_str(&table(&self.stages, self.elapsed_s));
@@ -68,7 +69,7 @@ fn actions(text: &mut String, stage: &StageReport) {
 
 const TITLES: [&str; 13] =
     ["STAGE", "USES", "ON", "N", "BLOCKS", "RATE", "BUSY", "CPU", "DELAY", "WAIT IN", "WAIT OUT", "QUEUE", "SETTINGS"];
-/// Words stand at the left, numbers at the right.
+/// Columns of words, which are aligned to the left; the other ones, numbers, to the right.
 const WORDS: [usize; 4] = [0, 1, 2, 12];
 
 fn table(stages: &[StageReport], elapsed_s: f64) -> String {
@@ -116,7 +117,7 @@ fn count(number: u64, of: &str) -> String {
     if number == 1 { format!("1 {of}") } else { format!("{number} {of}s") }
 }
 
-/// Three digits that count.
+/// A time with three significant digits.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 100.0 => format!("{s:.0} s"),
@@ -139,7 +140,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Without control characters.
+/// Replaces control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

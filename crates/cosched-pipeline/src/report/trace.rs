@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Report;
 
 impl Report {
-    /// The trace as JSON. Rounds are in it where [`Options::trace`](crate::Options::trace) was set; queues and actions always.
+    /// The trace as JSON. It contains rounds if [`Options::trace`](crate::Options::trace) was set; queues and actions always.
     pub fn chrome_trace(&self) -> Value {
         let mut events = vec![json!({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": self.name}})];
         self.rounds_of_threads(&mut events);
