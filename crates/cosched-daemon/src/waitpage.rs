@@ -281,7 +281,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
 }
 
-/// Sums of numbers that a user wrote must not overflow: real values do not reach 2^48.
+/// Clamped, so that sums of numbers that a user wrote do not overflow; real values are far below.
 fn long(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes).min(1 << 55)
 }

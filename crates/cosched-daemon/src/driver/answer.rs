@@ -1,4 +1,4 @@
-//! Requests and their answers. Those of the node come later (`cluster/ask.rs`).
+//! Requests and their answers. Those that the node answers later are in `cluster/ask.rs`.
 
 use super::{Driver, change::check_signal, job_reply};
 use crate::call::{Call, Op, Reply};
@@ -17,7 +17,7 @@ impl Driver {
             return;
         }
         let Some(Call { peer, op, reply }) = self.hold_unmet(call) else { return };
-        // Several that have ended at a time are ended together; nothing else is asked in between.
+        // Ends that are reported at the same time are handled together; before any other request the node settles.
         if !matches!(op, Op::Exit(..)) && self.cluster.node.has_news() {
             self.settle(false);
         }
@@ -63,11 +63,11 @@ impl Driver {
             Op::MachinePolicy(request) => return self.set_policy(peer, request, reply),
             op @ (Op::Repair(_) | Op::Export | Op::Import(_)) => return self.administer(peer, op, reply),
         };
-        // The asker may have gone; then nobody misses the answer.
+        // If the requester has disconnected, the answer is dropped.
         let _ = reply.send(answer);
     }
 
-    /// What needs no look at jobs.
+    /// Checks that need no job.
     fn check(&self, call: &Call) -> Answer<()> {
         match &call.op {
             Op::Kill(_, request) => check_signal(request.signal),

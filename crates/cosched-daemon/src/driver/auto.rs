@@ -1,5 +1,5 @@
-//! `auto`: what each job is seen to do decides how it is scheduled. The rule is core's (`policy/auto.rs`); here is what it
-//! is shown, once for each sample of a job's CPU time.
+//! `auto`: the observed behaviour of each job decides how it is scheduled. The rule is core's (`policy/auto.rs`); this module feeds it, once for each
+//! sample of a job's CPU time.
 
 use super::Driver;
 use crate::clock::{now, unix_ms};
@@ -9,21 +9,21 @@ use cosched_api::{Chosen, WaitMode};
 use cosched_core::{Auto, AutoConfig, JobId, Plan, Reason, Seen, Time, Wait};
 use cosched_linux::{Blocks, JobCgroup};
 
-/// No window is shorter.
+/// The shortest window.
 const WINDOW_NS_MIN: u64 = 200_000_000;
 
-/// Windows in a row that have to say the same: more than a second. The start of a parallel program looks like waiting.
+/// Consecutive windows that must agree: more than a second. The start of a parallel program looks like waiting.
 const WINDOWS: u32 = 5;
 
 /// The beginning of a window.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     at: Time,
-    /// The plan that held.
+    /// The plan in force at that time.
     generation: u64,
 }
 
-/// What is chosen for a job, and what was seen of it when that was last thought about.
+/// The choice for a job, and what was observed of it at the last decision.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     auto: Auto,
@@ -54,19 +54,19 @@ impl Choice {
         }
     }
 
-    /// The clock was set: the window that is under way says nothing.
+    /// The clock was set: the present window is discarded.
     pub(super) fn begin_anew(&mut self) {
         self.last = None;
     }
 
-    /// How its processes are to wait, when it has rivals. Before it was seen with any, it is to be seen.
+    /// How its processes are to wait, when it has rivals. Before it was observed with any, they wait such that it can be observed.
     pub(super) fn mode(&self) -> WaitMode {
         let choice = self.auto.choice();
         let known = !matches!(choice.reason, Reason::Alone | Reason::NotSeenYet);
         if known && choice.wait == Wait::Busy { WaitMode::Busy } else { WaitMode::SpinBlock }
     }
 
-    /// What the job did since the window began, if it has been long enough under one plan; then the next one begins.
+    /// What the job did since the window began, if the window is long enough and under one plan; then the next window begins.
     fn window(&mut self, plan: &Plan, cpu_time_ns: u64, counts: Counts) -> Option<(Moment, Seen)> {
         let now = Moment { at: now(), generation: plan.generation };
         let Some((since, cpu, before)) = self.last.filter(|(since, ..)| since.generation == now.generation) else {
@@ -91,7 +91,7 @@ impl Choice {
         Some((since, seen))
     }
 
-    /// How often the job's threads have blocked in the window; nothing is chosen by it for a job without rivals.
+    /// How often the job's threads have blocked in the window; 0 for a job without rivals, whose choice does not depend on it.
     fn blocks(&mut self, cgroup: &JobCgroup, rivals: u32) -> u64 {
         if rivals > 0 {
             return self.blocks.look(cgroup);
@@ -102,7 +102,7 @@ impl Choice {
 }
 
 impl Driver {
-    /// A sample of a job's CPU time: what follows for how it is scheduled.
+    /// Handles a sample of a job's CPU time: it may change how the job is scheduled.
     pub(super) fn judge(&mut self, id: u64, cpu_time_ns: u64) {
         let job = JobId(id);
         let Some(live) = self.live.get_mut(&id) else { return };
@@ -160,7 +160,7 @@ mod tests {
         Counts { processes: 1, polls: 9, waits, spin_ns, ..Counts::default() }
     }
 
-    /// A choice whose window began so long ago, under plan 1.
+    /// A choice whose window began `ns_ago` nanoseconds ago, under plan 1.
     fn begun(ns_ago: u64) -> Choice {
         let at = Time(now().0 - ns_ago);
         Choice { last: Some((Moment { at, generation: 1 }, 100, counts(5, 50))), ..Choice::default() }

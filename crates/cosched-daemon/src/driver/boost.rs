@@ -1,4 +1,4 @@
-//! Boosting (policies pb and dcs): which jobs the slot thread looks at, and core's rule in the form that it asks.
+//! Boosting (policies pb and dcs): the jobs that the slot thread samples, and core's rule in the form that the slot thread calls.
 
 use super::Driver;
 use crate::waitpage;
@@ -11,22 +11,22 @@ use cosched_linux::waits;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A job whose processes sleep for their message comes to run within this time; holding the others longer wastes CPU time.
+/// A process of the job that sleeps for its message runs within this time; holding the others back longer wastes CPU time.
 const WAKE_HOLD_NS: u64 = 300_000;
 
-/// What the driver remembers of boosting.
+/// The driver's state of boosting.
 #[derive(Default)]
 pub(super) struct Boosts {
-    /// The jobs that the slot thread looks at: id, policy, share.
+    /// The jobs that the slot thread samples: id, policy, share.
     jobs: Vec<(u64, Policy, u32)>,
-    /// None until a job needs it.
+    /// `None` until a job needs it.
     arrivals: Option<Result<Watchers, Problem>>,
-    /// What announces messages for dcs, where the kernel, the rights and this build have it; none until a job needs it.
+    /// The BPF program that announces messages for dcs, where the kernel, the rights and this build allow it; `None` until a job needs it.
     bpf: Option<Result<BpfArrivals, Problem>>,
 }
 
 impl Boosts {
-    /// Why nobody sees messages come, or not those of somebody, when that is so.
+    /// Why arriving messages are not seen, or not those of some jobs, if that is so.
     pub(super) fn problem(&self) -> Option<Problem> {
         match self.arrivals.as_ref()? {
             Ok(watchers) => watchers.problem(),
@@ -36,7 +36,7 @@ impl Boosts {
 }
 
 impl Driver {
-    /// After a new plan: the slot thread looks at the jobs that are under pb or dcs now.
+    /// After a new plan: tells the slot thread to sample the jobs that are under pb or dcs now.
     pub(super) fn install_boost(&mut self) {
         let jobs = boostable(&self.plan);
         if jobs == self.boosts.jobs {
@@ -83,7 +83,7 @@ impl Driver {
         Boost::new(all, Box::new(rule), bell, timing)
     }
 
-    /// What announces the messages of jobs under dcs: the BPF program, else the epoll sets.
+    /// The source that announces messages of jobs under dcs: the BPF program, otherwise the epoll sets.
     fn bell(&mut self, jobs: &[(u64, Policy, u32)], sets: Option<Arc<ArrivalBell>>) -> Option<Arc<ArrivalBell>> {
         let bpf = self.boosts.bpf.get_or_insert_with(BpfArrivals::load);
         let bpf = bpf.as_mut().inspect_err(|e| tracing::info!("dcs by epoll sets: {e}")).ok();
@@ -119,14 +119,14 @@ impl Driver {
     }
 }
 
-/// The jobs under pb or dcs that run, with their shares.
+/// The scheduled jobs under pb or dcs, with their shares.
 fn boostable(plan: &Plan) -> Vec<(u64, Policy, u32)> {
     let running = plan.jobs.iter().filter(|(_, job)| job.standing == Standing::Scheduled);
     let boosted = running.filter(|(_, job)| matches!(job.policy, Policy::Pb | Policy::Dcs));
     boosted.map(|(id, job)| (id.0, job.policy, job.weight)).collect()
 }
 
-/// Core's rule, asked by the slot thread.
+/// Core's rule, called by the slot thread.
 struct Rule {
     booster: Booster,
     /// In the order of the jobs.
@@ -142,7 +142,7 @@ impl Rule {
             jobs_max: jobs.len(),
             ..BoostConfig::default()
         };
-        // All memory is taken here: the slot thread allocates nothing.
+        // All memory is allocated here: the slot thread allocates nothing.
         Rule {
             booster: Booster::new(config),
             shares: Vec::with_capacity(jobs.len()),
@@ -171,9 +171,9 @@ impl Chooser for Rule {
     }
 }
 
-/// What a job does, the most urgent of its processes.
+/// The state of a job: that of the most urgent of its processes.
 fn endpoint(seen: &Seen) -> Endpoint {
-    // Of processes without the library nothing is known but that a message waits for them.
+    // Of processes without the library only waiting messages are known.
     let receives = seen.processes == 0 || seen.spinning + seen.sleeping > 0;
     match seen {
         Seen { eligible: false, .. } => Endpoint::Blocked,

@@ -1,4 +1,4 @@
-//! No limit of a caller's cgroup is lifted by a job: it is kept, or the process is refused (decision 0037).
+//! A job lifts no limit of the caller's cgroup: the limit is kept, or the process is refused (decision 0037).
 
 use super::Driver;
 use crate::config::CallerCgroup;
@@ -9,7 +9,7 @@ use cosched_linux::{Caps, JobCgroup, Resource};
 use std::io;
 
 impl Driver {
-    /// What limits a process where it stands, and would not in a job. That it may have more processes than a job may have anyway is no limit.
+    /// The limits on a process in its present cgroups that a job would not have. A task limit of at least `tasks_per_job` is not counted.
     fn caps_left_by(&self, held: &Held) -> Answer<Caps> {
         let tasks_max = self.config.limits.tasks_per_job;
         let mut caps = self.machinery.tree.caps_left_by(held.pid()).map_err(|e| hidden(held.pid(), &e))?;
@@ -17,7 +17,8 @@ impl Driver {
         Ok(caps)
     }
 
-    /// Refuses a process whose job would have more than it has now. What a daemon may start again it starts outside of all such limits.
+    /// Refuses a process that would escape limits in a job. A job that may be requeued is started by a daemon, outside all such limits, so it must
+    /// have none.
     pub(super) fn check_caps(&self, held: &Held, requeues: bool) -> Answer<Caps> {
         let caps = self.caps_left_by(held)?;
         let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob;
@@ -29,13 +30,13 @@ impl Driver {
         if all_kept { Ok(caps) } else { Err(refused(held.pid(), &caps)) }
     }
 
-    /// The first process of a job brings its limits along.
+    /// Applies the limits of a job's first process to the job.
     pub(super) fn keep_caps(&self, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
         let caps = self.check_caps(held, false)?;
         cgroup.keep(&caps).map_err(|e| internal(format!("{} cannot be kept for the job", told(&caps)), e))
     }
 
-    /// A further one enters a job that has limits as strict.
+    /// A further process may only enter a job whose limits are as strict.
     pub(super) fn compare_caps(&self, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
         let rest = self.caps_left_by(held)?.beyond(&cgroup.caps());
         if rest == Caps::default() { Ok(()) } else { Err(refused(held.pid(), &rest)) }
@@ -61,7 +62,7 @@ fn told(caps: &Caps) -> String {
 fn refused(pid: i32, caps: &Caps) -> ErrorBody {
     let per_job = match caps.unkept.is_empty() {
         true => " An administrator can set caller_cgroup = \"per-job\" in [limits]: then each job gets the same limit.",
-        // No job can have it.
+        // No job can have this limit.
         false => "",
     };
     refuse(

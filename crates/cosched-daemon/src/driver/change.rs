@@ -1,4 +1,4 @@
-//! What may be changed of a job, and how.
+//! Changes of a job: the common checks.
 
 use super::{Driver, machine};
 use crate::record::Record;
@@ -8,7 +8,7 @@ use cosched_api::{ErrorCode, PolicyRequest};
 use cosched_core::JobId;
 use cosched_node::Refusal;
 
-/// Whether there is such a signal, for whatever job.
+/// Checks the number of a signal, for any job.
 pub(super) fn check_signal(signal: i32) -> Answer<()> {
     if (1..=64).contains(&signal) {
         return Ok(());
@@ -18,7 +18,7 @@ pub(super) fn check_signal(signal: i32) -> Answer<()> {
 }
 
 impl Driver {
-    /// The record of a job that runs and that `peer` may change.
+    /// The record of a running job that `peer` may change.
     pub(super) fn changeable(&self, peer: Peer, id: u64) -> Answer<Record> {
         let record = self.record(id)?;
         record.whose().change(self.caller(peer)).map_err(|why| self.refusal(why))?;
@@ -29,7 +29,7 @@ impl Driver {
     }
 }
 
-/// What a job has of its own is a policy alone.
+/// For a single job only the policy can be set.
 pub(super) fn check_own_policy(request: &PolicyRequest) -> Answer<()> {
     let common = request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some();
     if common || machine::is_for_all(request) {

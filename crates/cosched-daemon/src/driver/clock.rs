@@ -1,8 +1,8 @@
-//! The wall clock, on which the slots lie: is it synchronised, was it set, and what follows.
+//! The wall clock, from which the slots are computed: whether it is synchronised, whether it was set, and the consequences.
 //!
-//! On one machine nobody else's clock matters: a clock that is set moves the slots, the slot thread looks anew, and every
-//! job goes on. Where it is required to be synchronised (`require_synchronised_clock`), gangs have no slots while it is
-//! not, and for a moment after it was set: Linux schedules them.
+//! On one machine no other clock matters: setting the clock moves the slots, the slot thread computes its next boundary again, and every job
+//! continues. Where synchronisation is required (`require_synchronised_clock`), gangs have no slots while the clock is not synchronised, and for a
+//! moment after it was set: Linux schedules them.
 
 use super::Driver;
 use crate::clock::unix_ms;
@@ -15,21 +15,21 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-/// How often the kernel is asked about the clock's error.
+/// How often the kernel's estimate of the clock's error is read.
 const LOOK_PERIOD: Duration = Duration::from_secs(10);
-/// A clock that was set gets no slots for so long, where it has to be synchronised.
+/// After the clock was set, gangs have no slots for this time, where it has to be synchronised.
 const STEP_REST: Duration = Duration::from_secs(5);
-/// The part of a slot that the estimated error may be, where the clock has to be synchronised.
+/// The limit on the estimated error as a part of a slot, where the clock has to be synchronised.
 const ERROR_SHARE_MAX: f64 = 0.1;
 
-/// What is known of the clock.
+/// The state of the clock.
 #[derive(Debug)]
 pub(super) struct ClockState {
     watch: Option<(ClockWatch, AsyncFd<OwnedFd>)>,
     error: Option<ClockError>,
     required: bool,
     steps: u64,
-    /// By how many ms it was set the last time, the time that it showed then, and when that was.
+    /// The last step: its size in ms, the time that the clock showed then, and when that was.
     last_step: Option<(i64, u64, Instant)>,
     due: Instant,
     holds: Option<String>,
@@ -50,7 +50,7 @@ impl ClockState {
         }
     }
 
-    /// Resolves when the clock was set, or it is time to look.
+    /// Resolves when the clock was set, or a check is due.
     pub(super) async fn told(&self) {
         let set = async {
             match &self.watch {
@@ -61,7 +61,7 @@ impl ClockState {
         tokio::select! { () = set => (), () = tokio::time::sleep_until(self.due) => () }
     }
 
-    /// Looks at the clock; the size of the step in nanoseconds, if it was set.
+    /// Checks the clock; the size of the step in nanoseconds, if it was set.
     fn look(&mut self, slot_length_ns: u64) -> Option<i64> {
         let step_ns = self.watch.as_mut().and_then(|(watch, _)| watch.look());
         let before = std::mem::replace(&mut self.error, clock_error());
@@ -92,7 +92,7 @@ impl ClockState {
         not_good_enough(self.error, slot_length_ns)
     }
 
-    /// Why gangs have no slots now; none when they have.
+    /// Why gangs have no slots now; `None` when they have.
     pub(super) fn holds(&self) -> Option<&str> {
         self.holds.as_deref()
     }
@@ -141,7 +141,7 @@ pub(crate) fn not_good_enough(error: Option<ClockError>, slot_length_ns: u64) ->
 }
 
 impl Driver {
-    /// The clock was set, or it is time to look at it.
+    /// The clock was set, or a check is due.
     pub(super) fn on_clock(&mut self) {
         let held_before = self.clock.holds().map(str::to_owned);
         let stepped = self.clock.look(self.plan.slot_length_ns).is_some();

@@ -1,4 +1,4 @@
-//! The end of a job: its main process reports, its last process ends, its cgroups go.
+//! The end of a job: its main process reports, its last process ends, its cgroups are removed.
 
 use super::usage::out_of_memory;
 use super::{Driver, Live, waiting};
@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is said of a job whose last process nobody saw end.
+/// The reason recorded for a job whose end was not observed.
 pub(super) const UNSEEN: &str = "it ended while no daemon was running";
 
-/// How long the slot thread may take to let go of an ended job's files.
+/// How long the slot thread may take to release an ended job's files.
 const LET_GO: Duration = Duration::from_millis(200);
 
 impl Driver {
-    /// The launcher saw the main process end. Unless processes are left the job is over.
+    /// The launcher saw the main process end. If no other processes are left, the job is over.
     pub(super) fn main_exited(&mut self, id: u64, exit: Exit) {
         let exit = ExitStatus { code: exit.code, signal: exit.signal };
         let news = self.state.jobs.get(&id).is_some_and(|record| record.exit.is_none());
@@ -29,7 +29,7 @@ impl Driver {
             record.event(unix_ms(), "main-exited", describe(exit));
         };
         match self.state.jobs.get_mut(&id) {
-            // The end is written right below, with this in it.
+            // The end is written right below, including this.
             Some(record) if news && over => note(record),
             _ if news => self.remember(id, note),
             _ => (),
@@ -47,7 +47,7 @@ impl Driver {
         }
     }
 
-    /// Ends what a polite signal has left.
+    /// Kills the processes that are left after a first signal.
     pub(super) fn kill_rest(&mut self, id: u64) {
         let Some(live) = self.live.get_mut(&id) else { return };
         if let Err(e) = live.cgroup.kill() {
@@ -56,12 +56,12 @@ impl Driver {
         self.remember(id, |r| r.event(unix_ms(), "signal", "killed what the first signal had left"));
     }
 
-    /// Jobs that are over lose what they had here.
+    /// Releases the resources of jobs that are over on this node.
     pub(super) fn finish_over(&mut self) {
         let over = std::mem::take(&mut self.over);
         let over: Vec<(u64, Attempt, Option<Live>)> =
             over.into_iter().map(|(id, attempt)| (id, attempt, self.live.remove(&id))).collect();
-        // The slot thread lets go of the cgroups' files before the cgroups go.
+        // The slot thread releases the cgroups' files before the cgroups are removed.
         self.install();
         let is_late = !self.machinery.slots.wait_installed(LET_GO);
         if is_late {
@@ -121,11 +121,11 @@ impl Driver {
         self.empty_since = Instant::now();
     }
 
-    /// Writes down what a job was and used here.
+    /// Writes the job and its use of this node to the accounting log.
     pub(super) fn account(&self, id: u64) {
         let Some(record) = self.state.jobs.get(&id) else { return };
         let here = self.job(record);
-        // The cluster knows its queue and why it ends; this node when it ended here, and what it used.
+        // The cluster knows the queue and the reason of the end; this node knows when the job ended here, and what it used.
         let Ok(known) = self.view_job(id) else { return self.accounting.write(here) };
         let use_of_nodes = record.part.filter(|part| part.spans).map(|_| vec![self.node_name()]);
         self.accounting.write(api::Job {
@@ -148,7 +148,7 @@ impl Driver {
     }
 }
 
-/// The oldest of each user's ended jobs that are more than are kept: nobody's push out another's.
+/// For each user, the oldest ended jobs beyond the limits: one user's jobs do not displace another's.
 fn old(jobs: &BTreeMap<u64, Record>, keep_max: usize, bytes_max: u64) -> Vec<u64> {
     let mut kept: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
     let newest_first = jobs.values().rev().filter(|record| record.ended());

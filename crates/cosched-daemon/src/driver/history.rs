@@ -1,4 +1,4 @@
-//! The last hour in samples: what jobs were due and received, and how busy the CPUs were.
+//! The last hour in samples: the shares due to jobs and received by them, and the load of the CPUs.
 
 use super::{Driver, load::LoadMeter};
 use crate::clock::unix_ms;
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 const PERIOD: Duration = Duration::from_secs(10);
 const SAMPLES_MAX: usize = 360;
-/// Of each sample: those that used the most.
+/// The number of jobs in a sample: those that used the most.
 const JOBS_MAX: usize = 64;
 
-/// The samples; all of them take less than a megabyte.
+/// The samples; together they take less than a megabyte.
 pub(super) struct Past {
     samples: VecDeque<Sample>,
     load: LoadMeter,
@@ -24,7 +24,7 @@ impl Past {
         Past { samples: VecDeque::new(), load: LoadMeter::new(), due: Instant::now() + PERIOD }
     }
 
-    /// When the next one is taken; none is without jobs.
+    /// When the next sample is due; none is taken without jobs.
     pub(super) fn due(&self, jobs: bool) -> Option<Instant> {
         jobs.then_some(self.due)
     }
@@ -40,7 +40,7 @@ impl Past {
 }
 
 impl Driver {
-    /// Takes a sample, when that is due.
+    /// Takes a sample, if one is due.
     pub(super) fn take_history(&mut self) {
         if self.live.is_empty() || self.past.due > Instant::now() {
             return;

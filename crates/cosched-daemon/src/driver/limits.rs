@@ -1,7 +1,7 @@
-//! `[limits]`: what one user has of this daemon, and what he may not have more of. Administrators have no limits.
+//! `[limits]`: a user's present use of this daemon, and refusals beyond the limits. Administrators have no limits.
 //!
-//! Decided by the daemon that is asked, from what it knows: in a cluster the jobs of all nodes, and its own processes, records and
-//! connections. The planner's own limit of waiting jobs holds beside these.
+//! Decided by the daemon that receives the request, from what it knows: in a cluster the jobs of all nodes, and its own processes, records and
+//! connections. The planner's own limit of waiting jobs applies in addition.
 
 use super::{Driver, Live};
 use crate::call::Op;
@@ -10,7 +10,7 @@ use crate::refuse::{Answer, refuse};
 use crate::rights::Peer;
 use cosched_api::{self as api, ErrorCode};
 
-/// What a user has now.
+/// A user's present use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Used {
     pub(super) jobs: u64,
@@ -18,15 +18,15 @@ pub(super) struct Used {
     pub(super) memory_bytes: u64,
     pub(super) processes: u64,
     pub(super) record_bytes: u64,
-    /// Of the job that has the most.
+    /// The number of the job that has the most.
     pub(super) tasks_per_job: u64,
 }
 
 impl Driver {
-    /// Refuses what would be more than its user may have.
+    /// Refuses a request that would exceed its user's limits.
     pub(super) fn check_limits(&self, peer: Peer, op: &Op) -> Answer<()> {
         let uid = match op {
-            // Whoever registers for another may do everything; the job counts for its owner from then on.
+            // Only an administrator registers for another user, without limits; the job counts for its owner from then on.
             Op::Register(_) | Op::AddProcess(..) | Op::Resources(..) if !self.rights.is_admin(peer) => peer.uid,
             _ => return Ok(()),
         };
@@ -49,7 +49,7 @@ impl Driver {
                 over("record_bytes", used.record_bytes, 0, limits.record_bytes)?;
                 memory(used.memory_bytes, request.mem_bytes, &request.nodes)
             }
-            // One a rank: its user's jobs need not be counted for it.
+            // One for each rank: the user's jobs need not be counted for it.
             Op::AddProcess(..) => over("processes", self.processes_of(uid), 1, limits.processes),
             Op::Resources(id, request) => {
                 let others = self.jobs_of(uid).into_iter().filter(|(of, ..)| of != id);
@@ -85,7 +85,7 @@ impl Driver {
         api::LimitList { uid: peer.uid, user, exempt, limits }
     }
 
-    /// A process was put into a job, or taken out of one.
+    /// Counts a process that was put into a job, or taken out of one.
     pub(super) fn count_process(&mut self, id: u64, added: bool) {
         if let Some(live) = self.live.get_mut(&id) {
             live.registered = if added { live.registered.saturating_add(1) } else { live.registered.saturating_sub(1) };

@@ -1,4 +1,4 @@
-//! How busy the machine is, measured when somebody asks.
+//! The load of the machine, measured on request.
 
 use cosched_api::{CpuLoad, Load};
 use cosched_linux::load::CpuTicks;
@@ -6,7 +6,7 @@ use cosched_linux::observe;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The kernel counts in hundredths of a second: shorter intervals would be rough.
+/// The kernel counts in hundredths of a second: shorter intervals would be imprecise.
 const INTERVAL_MIN: Duration = Duration::from_millis(500);
 
 /// The last two readings.
@@ -22,7 +22,7 @@ impl LoadMeter {
         LoadMeter { read: Instant::now(), ticks: CpuTicks::now(), cpus: Vec::new() }
     }
 
-    /// The load of the CPUs in `used`, over the time since somebody asked, but at least half a second.
+    /// The load of the CPUs in `used`, over the time since the last request, but at least half a second.
     pub(super) fn view(&mut self, used: &[u32]) -> Load {
         if self.read.elapsed() >= INTERVAL_MIN {
             let ticks = CpuTicks::now();

@@ -1,4 +1,4 @@
-//! What holds for the whole machine: the mechanism of the switch, the slot length.
+//! Settings of the whole machine: the mechanism of the switch, the slot length.
 
 use super::Driver;
 use crate::config::SLOT_LENGTH_MS;
@@ -6,7 +6,7 @@ use crate::refuse::{Answer, refuse};
 use cosched_api::{ErrorCode, PolicyRequest};
 
 impl Driver {
-    /// Gives the slot thread the mechanism that the present sharing asks for.
+    /// Gives the slot thread the mechanism that the present sharing requires.
     pub(super) fn apply_mechanism(&mut self) -> anyhow::Result<()> {
         let soft = self.plan.sharing != cosched_core::Sharing::Strict;
         let wanted = Some(self.config.mechanism.as_str()).filter(|m| *m != "auto");
@@ -19,12 +19,12 @@ impl Driver {
     }
 }
 
-/// Whether a request changes what all jobs have in common.
+/// Whether a request changes a setting that all jobs have in common.
 pub(super) fn is_for_all(request: &PolicyRequest) -> bool {
     request.packing.is_some() || request.rows_max.is_some() || request.shares.is_some() || request.off_hours.is_some()
 }
 
-/// Whether a slot can be so long.
+/// Checks the length of a slot.
 pub(super) fn check_slot_length(ms: Option<u64>) -> Answer<()> {
     match ms.filter(|ms| !SLOT_LENGTH_MS.contains(ms)) {
         None => Ok(()),

@@ -1,9 +1,8 @@
-//! Processes enter and leave a job that is there: the paper's process registration (LLNL, "Gang Scheduler Design").
+//! Processes enter and leave an existing job: the paper's process registration (LLNL, "Gang Scheduler Design").
 //!
-//! Whose process may enter whose job: the caller must be allowed to change the job, and the process must run as the job's
-//! owner, or the owner could stop and kill what is not his. A process is held by a pidfd from the check to the end of the
-//! move, so that its number cannot come to mean another one in between; a caller who saw the process earlier names its
-//! start time too.
+//! Which process may enter which job: the caller must be allowed to change the job, and the process must run as the job's owner, or the owner could
+//! stop and kill processes of another user. A process is held by a pidfd from the check to the end of the move, so that its number cannot be reused
+//! in between; a caller that saw the process earlier also gives its start time.
 
 use super::{Driver, adopt};
 use crate::clock::unix_ms;
@@ -19,7 +18,7 @@ use cosched_node::Input;
 use std::io;
 
 impl Driver {
-    /// `POST /v1/jobs/{id}/processes`: it is in the job's cgroups when this returns. One that is there already stays.
+    /// `POST /v1/jobs/{id}/processes`: the process is in the job's cgroups when this returns. One that is already in them stays.
     pub(super) fn add_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
         let mut record = self.changeable(peer, id)?;
         let held = hold(&request)?;
@@ -45,7 +44,7 @@ impl Driver {
             return Err(gone(held.pid()));
         }
         if let Err(e) = moved {
-            // It may stand in some of the job's cgroups already.
+            // It may already be in some of the job's cgroups.
             let _ = origin.as_ref().map(|origin| self.machinery.tree.send_back(held.pid(), origin));
             return Err(internal(what(), e));
         }
@@ -55,14 +54,14 @@ impl Driver {
             record.pid = held.pid();
             record.origin = origin.as_ref().map(record::Origin::from);
             record.event(unix_ms(), "process", format!("its first process is {}", held.pid()));
-            // It is in, whether or not the disk takes that.
+            // It has entered, whether or not the disk takes the record.
             self.keep(record);
         }
         tracing::debug!(id, pid = held.pid(), uid = peer.uid, "a process entered a job");
         self.view_job(id)
     }
 
-    /// Why a process cannot enter a job that is not here.
+    /// Why a process cannot enter a job that is not on this node.
     pub(super) fn cannot_enter(&self, id: u64, pid: i32) -> ErrorBody {
         let node = &self.cluster.node;
         if let Err(why) = node.whose(JobId(id)) {
@@ -81,7 +80,7 @@ impl Driver {
         refuse(ErrorCode::Conflict, format!("process {pid} cannot enter job {id}"), why, hint)
     }
 
-    /// `DELETE /v1/jobs/{id}/processes`: back to where the job's first process came from.
+    /// `DELETE /v1/jobs/{id}/processes`: moves a process back to the origin of the job's first process.
     pub(super) fn remove_process(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
         let record = self.changeable(peer, id)?;
         let held = hold(&request)?;
@@ -115,8 +114,8 @@ impl Driver {
         self.view_job(id)
     }
 
-    /// The process must run as the job's owner. An administrator's job may hold anybody's process, if an administrator
-    /// puts it there: nobody else can touch that job.
+    /// The process must run as the job's owner. An administrator's job may contain any user's process, if an administrator adds it: no other user can
+    /// change that job.
     fn check_owner(&self, peer: Peer, record: &Record, pid: i32) -> Answer<()> {
         let facts = process::facts(pid).ok_or_else(|| gone(pid))?;
         let owner = Peer { uid: record.uid, pid: None };
@@ -132,12 +131,12 @@ impl Driver {
         ))
     }
 
-    /// Where a process that leaves a job goes: where the job's first one came from, else to the caller's own place.
+    /// The cgroups for a process that leaves a job: the origin of the job's first process, otherwise the caller's own cgroups.
     fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
         self.came_from(record).or_else(|| Origin::of(peer.pid?).filter(|origin| self.is_usable(origin)))
     }
 
-    /// Where a job's first process came from, if that still exists.
+    /// The origin of a job's first process, if it still exists.
     pub(super) fn came_from(&self, record: &Record) -> Option<Origin> {
         record.origin.as_ref().map(Origin::from).filter(|origin| self.is_usable(origin))
     }
@@ -147,7 +146,7 @@ impl Driver {
         origin.exists(tree.layout()) && tree.job_of_path(&origin.v2).is_none()
     }
 
-    /// The process ended while it was moved. Should its number mean another one already, that one goes back.
+    /// The process ended while it was moved. If its number has already been reused, the new process is moved back.
     pub(super) fn put_back_successor(&self, held: &Held, origin: Option<&Origin>) {
         let successor = process::start_ticks(held.pid()).is_some_and(|ticks| ticks != held.start_ticks());
         if successor && let Some(origin) = origin {
@@ -157,7 +156,7 @@ impl Driver {
     }
 }
 
-/// Takes hold of the process that is meant, and of no other.
+/// Opens exactly the process that the request names.
 fn hold(request: &ProcessRequest) -> Answer<Held> {
     let pid = request.pid;
     if pid <= 0 {
@@ -234,7 +233,7 @@ mod tests {
     #[test]
     fn a_thread_is_not_a_process() {
         let tid = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get()).join();
-        // It has ended, or its number is a thread's: never a process of ours.
+        // The number is that of an ended process or a thread: never of a process of ours.
         assert!(held(tid.unwrap(), None).is_err());
         for number in [22, 2] {
             let told = not_held(7, &io::Error::from_raw_os_error(number));

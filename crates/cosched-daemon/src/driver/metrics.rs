@@ -1,4 +1,4 @@
-//! `GET /metrics`: what the daemon counts, at this moment.
+//! `GET /metrics`: the daemon's present metrics.
 
 use super::Driver;
 use crate::metrics::{Snapshot, Values, jobs};

@@ -1,8 +1,8 @@
 //! The driver: one task owns all state, waits for one thing at a time, applies it, and settles.
 //!
-//! What can come: a request, the end of a job's last process, a deadline, the death of the guard, the order to end.
-//! After each, `settle` lets the planner and the agent say what follows, and hands the slot thread a new table when
-//! the plan has changed. Nothing here decides about scheduling: that is core's work.
+//! What can arrive: a request, the end of a job's last process, a deadline, the death of the guard, the order to end. After each, `settle` lets the
+//! planner and the agent decide what follows, and hands the slot thread a new table when the plan has changed. Nothing here decides about scheduling:
+//! that is core's work.
 
 mod adopt;
 mod answer;
@@ -71,65 +71,65 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// So many requests are taken at most before all that is due is looked at again: users do not stop when asked to.
+/// At most this number of requests is handled before deadlines and other events are checked again: users may send requests without a pause.
 const CALLS_AT_A_TIME: usize = 64;
 
-/// What the driver is told about the daemon it lives in.
+/// Facts about the daemon itself.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    /// Who is connected, and what is held for users.
+    /// The present connections, and the bytes held for users.
     pub(crate) inside: (crate::door::Places, crate::budget::Budget),
-    /// Where it tells what happens.
+    /// Where events are published.
     pub(crate) events: crate::events::EventLog,
     /// The path of the socket.
     pub(crate) socket: String,
-    /// Started on demand; ends when it is not needed.
+    /// Started on demand; ends when it is no longer needed.
     pub(crate) embedded: bool,
     /// When the daemon started.
     pub(crate) started_unix_ms: u64,
-    /// The layout in words.
+    /// The cgroup layout in words.
     pub(crate) layout: String,
     /// The CPUs, by number.
     pub(crate) cpus: Vec<u32>,
-    /// Where the wait pages of jobs are.
+    /// The directory of jobs' wait pages.
     pub(crate) wait_dir: PathBuf,
-    /// What no other daemon that lives has: this machine and the directory of the state.
+    /// This machine and the state directory, which no other running daemon has.
     pub(crate) home: String,
-    /// That directory.
+    /// The state directory.
     pub(crate) state_dir: PathBuf,
-    /// The disk space of that directory's file system.
+    /// The size of that directory's file system, in bytes.
     pub(crate) disk_bytes: u64,
     /// The status file, if one is written.
     pub(crate) status_file: Option<PathBuf>,
-    /// What start-up found wrong.
+    /// The problems found at start-up.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// The parts of the operating system that the driver moves.
+/// The parts of the operating system that the driver controls.
 pub(crate) struct Machinery {
     /// Our cgroups.
     pub(crate) tree: Tree,
-    /// The thread that switches.
+    /// The slot thread, which switches gangs.
     pub(crate) slots: SlotThread,
-    /// Keeps slots fair to those that are no jobs, where that is configured.
+    /// Keeps slots fair to processes outside jobs, where that is configured.
     pub(crate) neighbours: Option<Neighbours>,
-    /// Keeps jobs from staying stopped.
+    /// Ensures that no job stays stopped when the daemon dies or hangs.
     pub(crate) guard: GuardKeeper,
     /// Moves jobs to their places.
     pub(crate) mover: Mover,
-    /// Tells which CPUs are idle.
+    /// Reports which CPUs are idle.
     pub(crate) probe: ProbeKeeper,
-    /// Held for life, so that no second daemon touches the subtree.
+    /// Held for life, so that no second daemon uses the subtree.
     pub(crate) _lock: File,
 }
 
 impl Machinery {
-    /// Nothing is driven: the last resort goes, and the subtree, unless jobs of an earlier daemon are in it.
+    /// For an end without a driver: disarms the guard and the kernel agent, and removes the subtree, unless jobs of an earlier daemon are in it.
     pub(crate) fn stand_down(self) {
         let Machinery { tree, slots, guard, .. } = self;
         slots.stop();
         guard.disarm();
-        // One in which jobs run cannot be removed.
+        // A subtree with running jobs cannot be removed.
         if tree.jobs().is_ok_and(|jobs| jobs.is_empty()) {
             let _ = tree.remove();
         }
@@ -140,28 +140,28 @@ impl Machinery {
     }
 }
 
-/// A job that has not ended: what is not worth remembering over a restart.
+/// A job that has not ended, with the state that is not kept over a restart.
 struct Live {
     cgroup: JobCgroup,
     /// An earlier reading of the CPU time, for the present use in percent.
     sampled: (Instant, u64),
-    /// The last two readings gave this, in percent of one CPU.
+    /// The CPU use between the last two readings, in percent of one CPU.
     cpu_percent: Option<f64>,
-    /// It slept for so long that nobody waits for it.
+    /// It slept for so long that it was dropped from the rows.
     dropped: bool,
-    /// What it should have had and what it had.
+    /// The share due to it and the share received.
     ledger: shares::Ledger,
     /// The CPUs that it may use.
     place: places::Place,
-    /// Where its processes and the daemon meet, when they have the wait library.
+    /// The page shared by its processes and the daemon, when they have the wait library.
     page: Option<WaitPage>,
-    /// Its processes that poll, when they were last counted.
+    /// The number of its processes that poll, at the last count.
     polling: u32,
-    /// What auto has chosen for it.
+    /// The choice of `auto` for it.
     chosen: Choice,
-    /// Processes that were registered into it since the daemon met it.
+    /// The number of processes that were registered into it since this daemon has known it.
     registered: u32,
-    /// Its last process ended while no daemon looked.
+    /// Its last process ended while no daemon ran.
     unseen: bool,
 }
 
@@ -175,28 +175,28 @@ pub(crate) struct Driver {
     machinery: Machinery,
     watch: EndWatch,
     watch_ready: AsyncFd<OwnedFd>,
-    /// The plan that this node runs.
+    /// The plan in force on this node.
     plan: Arc<Plan>,
-    /// Its sums.
+    /// The plan's sums.
     running: Running,
-    /// It is not in the slot thread's table yet.
+    /// The plan is not in the slot thread's table yet.
     plan_is_new: bool,
-    /// Jobs that are over here, and still have their cgroups.
+    /// Jobs that are over on this node, and still have their cgroups.
     over: Vec<(u64, Attempt)>,
-    /// Another mechanism of the switch may be due.
+    /// The mechanism of the switch may have to be changed.
     mechanism_is_stale: bool,
     cluster: Cluster,
-    /// The way back into the driver, for what happens beside it.
+    /// The driver's own request channel, for tasks that report back.
     calls: mpsc::Sender<Call>,
     live: BTreeMap<u64, Live>,
-    /// Cgroups with processes of which the state knew nothing at start.
+    /// Cgroups with processes that were unknown to the state at start.
     orphans: Vec<(u64, JobCgroup)>,
-    /// Adopted cgroups of jobs that are over, which a slot thread that is late may still freeze.
+    /// Adopted cgroups of jobs that are over, which a late slot thread may still freeze.
     letting_go: Vec<JobCgroup>,
     adopted_look_at: Instant,
     boot_id: String,
     memory_bytes: u64,
-    /// Every mechanism and why it can or cannot be used here; trying them out makes cgroups, so it is done once.
+    /// Every mechanism and why it can or cannot be used here; trying them creates cgroups, so it is done once.
     mechanisms: BTreeMap<String, String>,
     /// The name of the mechanism in force.
     mechanism: &'static str,
@@ -208,9 +208,9 @@ pub(crate) struct Driver {
     teller: tell::Teller,
     past: history::Past,
     watchdog: watchdog::Watchdog,
-    /// Since when no job has been here; for the end of an embedded daemon.
+    /// Since when there has been no job here; for the end of an embedded daemon.
     empty_since: Instant,
-    /// Where jobs that have ended are written down.
+    /// The accounting log of ended jobs.
     accounting: Accounting,
 }
 
@@ -278,7 +278,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Begins with what there is.
+    /// Takes over what exists, and starts to schedule.
     fn take_up(&mut self) -> anyhow::Result<()> {
         self.machinery.guard.revive();
         self.machinery.revive_probe();
@@ -290,8 +290,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Works until `stop` says to end, or until an embedded daemon is not needed any more. It is `ahead` of the jobs that it has found until
-    /// they have slots.
+    /// Runs until `stop` is received, or until an embedded daemon is no longer needed. `ahead` keeps its priority above the jobs that it has found
+    /// until they have slots.
     pub(crate) async fn run(
         mut self,
         mut calls: mpsc::Receiver<Call>,
@@ -306,7 +306,7 @@ impl Driver {
                 call = calls.recv() => match call {
                     Some(call) => {
                         self.answer(call);
-                        // What was asked for meanwhile is planned and written together.
+                        // Requests that arrived meanwhile are planned and written together.
                         for _ in 1..CALLS_AT_A_TIME {
                             let Ok(call) = calls.try_recv() else { break };
                             self.went_round();
@@ -345,7 +345,7 @@ impl Driver {
         self.shut_down();
     }
 
-    /// Thaws all and lets the jobs go on without us.
+    /// Thaws everything and lets the jobs continue without the daemon.
     fn shut_down(self) {
         self.status_file.remove();
         // It stays while jobs have their pages in it.
@@ -364,7 +364,7 @@ impl Driver {
         tracing::info!(jobs_left = self.live.len(), "ended; what runs goes on without a daemon");
     }
 
-    /// Lets the node say what follows, until it has nothing more to say, and does it.
+    /// Lets the node decide what follows, until there is nothing left, and carries it out.
     fn settle(&mut self, force: bool) {
         self.let_go();
         self.look_at_adopted();
@@ -379,7 +379,7 @@ impl Driver {
         }
     }
 
-    /// There is another plan.
+    /// Takes the node's new plan.
     fn take_plan(&mut self) {
         self.count_dues();
         let plan = Arc::clone(self.cluster.node.local().plan());
@@ -388,7 +388,7 @@ impl Driver {
         (self.plan, self.plan_is_new) = (plan, true);
     }
 
-    /// Hands the slot thread a table of the plan and the jobs that are here.
+    /// Hands the slot thread a table of the plan and the jobs on this node.
     fn install(&mut self) {
         self.order_waits();
         let here = self.live.iter().map(|(id, live)| (JobId(*id), live.cgroup.switch_handle())).collect();
@@ -403,7 +403,7 @@ impl Driver {
         self.touch_status();
     }
 
-    /// A job's CPU time is wanted.
+    /// The node requests a sample of a job's CPU time.
     fn take_sample(&mut self, job: JobId) {
         if let Some(cpu_time_ns) = self.sample(job.0) {
             self.running.hold(self.held_part());
@@ -413,7 +413,7 @@ impl Driver {
         }
     }
 
-    /// Reads a job's CPU time and keeps its present use.
+    /// Reads a job's CPU time and updates its present use.
     fn sample(&mut self, id: u64) -> Option<u64> {
         let live = self.live.get_mut(&id)?;
         let cpu_time_ns = live.cgroup.cpu_time_ns().ok()?;
@@ -434,7 +434,7 @@ impl Driver {
         self.keep(record);
     }
 
-    /// The same of the end of a job. A machine's own store, which has the same file, is told of it at once.
+    /// The same for the end of a job. On a single machine, whose store is in the same file, the store is told at once.
     fn remember_end(&mut self, id: u64, change: impl FnOnce(&mut Record)) {
         let Some(mut record) = self.state.jobs.get(&id).cloned() else { return };
         change(&mut record);
@@ -444,13 +444,13 @@ impl Driver {
         }
     }
 
-    /// Takes a record that is true whether or not the disk takes it.
+    /// Takes a record that holds whether or not the disk takes it.
     fn keep(&mut self, record: Record) {
         let put = self.store.put(&mut self.state, &record);
         self.kept(record, put);
     }
 
-    /// The same of what the store says too, or will: on the disk with what is written next.
+    /// The same for facts that the store contains or will contain: on the disk with the next write.
     fn keep_soon(&mut self, record: Record) {
         let put = self.store.put_soon(&mut self.state, &record);
         self.kept(record, put);
@@ -496,7 +496,7 @@ impl Driver {
         self.on_time_in_cluster();
     }
 
-    /// No job is here, and none waits.
+    /// Whether no job is on this node, and none waits.
     fn is_empty(&self) -> bool {
         self.live.is_empty() && self.cluster.node.is_idle()
     }
@@ -510,7 +510,7 @@ fn job_reply(job: Job) -> Reply {
     Reply::Job(Box::new(job))
 }
 
-/// When a moment of the wall clock comes, on tokio's clock.
+/// Converts a moment of the wall clock to tokio's clock.
 fn instant(t: Time) -> Instant {
     Instant::now() + Duration::from_nanos(t.0.saturating_sub(now().0))
 }

@@ -1,4 +1,4 @@
-//! Neighbours: what the thread that looks for them is told of the jobs, and what is kept for them.
+//! Neighbours: passes the jobs to the thread that samples neighbours, and reads the part that is kept for them.
 
 use super::Driver;
 use crate::config::Reserve;
@@ -6,7 +6,7 @@ use crate::neighbours::{Jobs, Neighbours};
 use cosched_core::{JobId, Ours, Plan, PlannedJob, Standing};
 
 impl Driver {
-    /// After a new plan, or other jobs.
+    /// To be called after a new plan, or when the jobs have changed.
     pub(super) fn tell_neighbours(&self) {
         let Some(neighbours) = &self.machinery.neighbours else { return };
         let jobs = Ours {
@@ -17,12 +17,12 @@ impl Driver {
         neighbours.tell(Jobs { ours: jobs, local: local(&self.plan) });
     }
 
-    /// The part of the slots that is held for them now, 0 to 0.9.
+    /// The part of the slots that is held back for them now, 0 to 0.9.
     pub(super) fn held_part(&self) -> f64 {
         self.machinery.neighbours.as_ref().map_or(0.0, Neighbours::part)
     }
 
-    /// The part of the CPU time that is kept for processes that are no jobs, 0 to 1.
+    /// The part of the CPU time that is kept for processes outside jobs, 0 to 1.
     pub(super) fn reserve(&self) -> f64 {
         match self.config.reserve {
             Reserve::Part(part) => part,
@@ -31,13 +31,13 @@ impl Driver {
     }
 }
 
-/// The CPUs that the fullest turn gives to gangs.
+/// The largest number of CPUs that gangs have in a turn.
 fn held(plan: &Plan) -> u32 {
     let cpus = |id: &JobId| plan.jobs.get(id).map_or(0, |job| job.cpus);
     plan.turns.iter().map(|turn| turn.run.iter().map(cpus).sum()).max().unwrap_or(0)
 }
 
-/// Jobs that take part, or may at any time, and have no slots.
+/// The number of jobs that take part, or may at any time, and have no slots.
 fn local(plan: &Plan) -> u32 {
     let runs = |job: &&PlannedJob| match job.standing {
         Standing::Scheduled => job.turns == 0,

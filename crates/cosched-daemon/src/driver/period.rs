@@ -8,7 +8,7 @@ use cosched_core::Shares;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the time is, and when to look again.
+/// The present period, and when to check it again.
 #[derive(Debug)]
 pub(super) struct PeriodState {
     period: Period,
@@ -21,7 +21,7 @@ impl PeriodState {
     }
 }
 
-/// The shares that hold in a period.
+/// The shares in a period.
 pub(super) fn shares(config: &Config, period: &PeriodState) -> Shares {
     match period.period {
         Period::Working => config.shares,
@@ -30,17 +30,17 @@ pub(super) fn shares(config: &Config, period: &PeriodState) -> Shares {
 }
 
 impl Driver {
-    /// When to look at the calendar, if there is one.
+    /// When to check the calendar, if there is one.
     pub(super) fn period_due(&self) -> Option<Instant> {
         (!self.config.working_hours.is_empty()).then_some(self.period.due)
     }
 
-    /// For display; none where nothing ever changes.
+    /// For display; `None` where the period never changes.
     pub(super) fn view_period(&self) -> Option<Period> {
         (!self.config.working_hours.is_empty()).then_some(self.period.period)
     }
 
-    /// Looks at the calendar when a minute has begun, or the clock was set.
+    /// Checks the calendar when a minute has begun, or the clock was set.
     pub(super) fn look_at_calendar(&mut self, at_once: bool) {
         if self.period_due().is_none_or(|due| due > Instant::now() && !at_once) {
             return;

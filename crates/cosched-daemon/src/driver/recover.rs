@@ -1,4 +1,4 @@
-//! After a restart: the jobs that an earlier daemon left are found again and go on.
+//! After a restart: the jobs that an earlier daemon left are found and continue.
 
 use super::finish::UNSEEN;
 use super::places::Place;
@@ -12,7 +12,7 @@ use cosched_core::JobId;
 use cosched_node::FoundPart;
 
 impl Driver {
-    /// Takes every remembered job that still has processes back under control, and ends the others.
+    /// Takes back control of every recorded job that still has processes, and ends the others.
     pub(super) fn recover(&mut self) -> anyhow::Result<()> {
         let left = self.machinery.tree.jobs()?;
         self.state.last_id = left.iter().copied().fold(self.state.last_id, u64::max);
@@ -37,8 +37,8 @@ impl Driver {
         Ok(())
     }
 
-    /// As `remember`, but on the disk with all the others, in one write: a sync for each of a thousand jobs takes long, and nobody has
-    /// been told of it yet.
+    /// As `remember`, but written together with all the others: a sync for each of a thousand jobs takes long, and nothing was acknowledged to a user
+    /// yet.
     fn note(&mut self, id: u64, change: impl FnOnce(&mut Record)) {
         if let Some(record) = self.state.jobs.get_mut(&id) {
             change(record);
@@ -61,7 +61,7 @@ impl Driver {
         self.remember_place(record);
         self.reopen_page(record);
         if let Some(live) = self.live.get_mut(&record.id) {
-            // Its launcher may be about to say how the main process ended, and is told that this is written down.
+            // Its launcher may be about to report how the main process ended, and expects that the report is saved.
             live.unseen = unseen;
         }
         let (of, job) = part_of(record);
@@ -71,7 +71,7 @@ impl Driver {
         Ok(())
     }
 
-    /// It ended while no daemon looked.
+    /// Records that a job ended while no daemon ran.
     fn end_unseen(&mut self, record: &Record) {
         self.live.remove(&record.id);
         self.note(record.id, |r| {
@@ -85,10 +85,10 @@ impl Driver {
         }
     }
 
-    /// A cgroup without a record: it was made just before a crash, or the record is lost. Its processes, if any, run free.
+    /// A cgroup without a record: it was made just before a crash, or the record is lost. Its processes, if any, run without slots.
     fn clear_orphan(&mut self, id: u64) {
         let Ok(cgroup) = self.machinery.tree.open_job(id) else { return };
-        // An adopted one is let go of: it was there before.
+        // An adopted one is released: it existed before.
         if !cgroup.is_adopted() && cgroup.populated().unwrap_or(true) {
             tracing::warn!(id, "a cgroup holds processes of a job that is not in the state; they run unscheduled");
             self.orphans.push((id, cgroup));
@@ -97,9 +97,9 @@ impl Driver {
         }
     }
 
-    /// What to do about processes that no record knows, while they live.
+    /// The warning about processes that are in no record, while they live.
     pub(super) fn orphan_warning(&mut self) -> Option<Warning> {
-        // One that is empty now goes; it is tried again with the next look.
+        // An empty one is removed; if that fails, it is tried again the next time.
         self.orphans.retain(|(_, cgroup)| cgroup.populated().unwrap_or(true) || cgroup.remove().is_err());
         self.orphans.first()?;
         let numbers: Vec<String> = self.orphans.iter().take(10).map(|(id, _)| id.to_string()).collect();

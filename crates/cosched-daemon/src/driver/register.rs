@@ -1,4 +1,4 @@
-//! What a new job needs here: a process that may become one, cgroups, a place in the plan.
+//! The resources of a new job on this node: a process that may become one, cgroups, a place in the plan.
 
 use super::adopt::Adoption;
 use super::auto::Choice;
@@ -18,11 +18,11 @@ use cosched_node::ENTER_GRACE_NS;
 use std::io;
 use tokio::time::Instant;
 
-/// So many jobs without a process may one user have.
+/// The limit on a user's jobs without a process.
 const EMPTY_JOBS_MAX: usize = 16;
 
 impl Driver {
-    /// A job without a process costs its user nothing, so somebody has to count.
+    /// Limits jobs without a process, which cost their user nothing.
     pub(super) fn check_empty_jobs(&self, peer: Peer) -> Answer<()> {
         let empty =
             self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|r| r.pid == 0 && r.uid == peer.uid);
@@ -40,8 +40,8 @@ impl Driver {
         ))
     }
 
-    /// Takes hold of a process that may become the peer's job; what is checked is what is held, whoever has its number later. It is in
-    /// no job: it would leave that one, and what an administrator has decided about it.
+    /// Opens a process that may become the peer's job; the checks apply to the open process, whatever happens to its number. It must be in no job: it
+    /// would leave that job, and administrators' decisions about it.
     pub(super) fn hold_own(&self, peer: Peer, pid: i32, requeues: bool) -> Answer<Held> {
         let gone = || {
             let (what, why) = (format!("there is no process {pid}"), "it has ended");
@@ -64,7 +64,7 @@ impl Driver {
         Ok(held)
     }
 
-    /// Makes the cgroups and moves the first process into them; leaves nothing when it fails.
+    /// Makes the cgroups and moves the first process into them; leaves nothing behind when it fails.
     pub(super) fn enter(
         &mut self,
         record: &Record,
@@ -93,7 +93,7 @@ impl Driver {
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
         if let Err(e) = entered {
             match (adoption, &record.origin) {
-                // What was to become a job goes on as it was.
+                // What was to become a job continues as before.
                 (Some(_), Some(origin)) => drop(self.machinery.tree.send_all_back(&cgroup, &origin.into())),
                 (Some(_), None) => (),
                 (None, _) => drop(cgroup.kill()),
@@ -108,10 +108,10 @@ impl Driver {
         Ok(())
     }
 
-    /// Moves a process that may have ended since it was checked: whoever has its number now stays where he is, or goes back.
+    /// Moves a process that may have ended since it was checked: a process that has its number now stays where it is, or is moved back.
     fn attach(&self, cgroup: &JobCgroup, held: &Held) -> io::Result<()> {
         let ended = || io::Error::other(format!("process {} has ended", held.pid()));
-        // It may have waited for its place, and been put into another job meanwhile.
+        // The job may have waited, and its process may have been put into another job meanwhile.
         if let Some(other) = self.job_of(held.pid()) {
             return Err(io::Error::other(format!("process {} is in job {other}", held.pid())));
         }
@@ -125,7 +125,7 @@ impl Driver {
     }
 }
 
-/// A job's part of this node as the node plans by it.
+/// A job's part on this node, in the form that the node plans with.
 pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
     let part = record.part.unwrap_or(ALONE);
     let of = cosched_node::PartOf {
@@ -167,7 +167,7 @@ impl Live {
     }
 }
 
-/// Which job is meant must be clear, and who comes second has no process to begin it with.
+/// A job registered `once` needs a name, and no process, because a second request with the name has none to begin it with.
 pub(super) fn check_once(request: &JobRequest) -> Answer<()> {
     if !request.once || request.pid == 0 && request.name.is_some() {
         return Ok(());
@@ -180,7 +180,7 @@ pub(super) fn check_once(request: &JobRequest) -> Answer<()> {
     ))
 }
 
-/// A job of another user begins empty: who is added later is checked against the owner then.
+/// A job of another user begins empty: processes that are added later are checked against the owner.
 pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
     refuse(
         ErrorCode::Invalid,
@@ -190,7 +190,7 @@ pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
     )
 }
 
-/// The process must be the peer itself or its child, and run as the peer's user: nobody registers what is not his.
+/// The process must be the peer itself or its child, and run as the peer's user: no user registers another's processes.
 fn check_process(peer: Peer, pid: i32) -> Answer<()> {
     let not_yours = |why: String| {
         let hint = "Register the calling process or a child of it, as `cosched run` does.";

@@ -1,4 +1,4 @@
-//! What the plan that holds says of all running jobs together: summed up once a plan, because it is asked for each job.
+//! Sums over all running jobs of a plan, computed once for each plan because they are needed for each job.
 
 use cosched_core::{JobId, Plan, Standing, Time};
 
@@ -6,19 +6,19 @@ use cosched_core::{JobId, Plan, Standing, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Running {
     jobs: u32,
-    /// What they use at a time, together.
+    /// The CPUs that they use at a time, in total.
     cpus: u32,
     weights: u64,
     /// The weights of those without slots.
     local_weights: u64,
-    /// What the machine has.
+    /// The CPUs of the machine.
     machine_cpus: u32,
-    /// The part of the slots that is held for processes outside jobs, 0 to 1.
+    /// The part of the slots that is held back for processes outside jobs, 0 to 1.
     held: f64,
 }
 
 impl Running {
-    /// Of a plan on a machine of so many CPUs.
+    /// The sums of a plan on a machine with this number of CPUs.
     pub(super) fn of(plan: &Plan, machine_cpus: u32) -> Running {
         let mut sum = Running { machine_cpus, ..Running::default() };
         for job in plan.jobs.values().filter(|job| job.standing == Standing::Scheduled) {
@@ -30,23 +30,22 @@ impl Running {
         sum
     }
 
-    /// How many other jobs each one has to share with: none, while all that run fit side by side.
+    /// The number of other jobs with which each one has to share: 0 while all running jobs fit side by side.
     pub(super) fn rivals(&self) -> u32 {
         if self.cpus <= self.machine_cpus { 0 } else { self.jobs.saturating_sub(1) }
     }
 
-    /// From now on this part of the slots is held.
+    /// Sets the part of the slots that is held back.
     pub(super) fn hold(&mut self, part: f64) {
         self.held = part;
     }
 
-    /// How many they are.
+    /// The number of jobs.
     pub(super) fn jobs(&self) -> u32 {
         self.jobs
     }
 
-    /// The CPU time that the plan offers to a job in an interval: that of its slots, of which local jobs take their part, or
-    /// its part by weight.
+    /// The CPU time that the plan offers to a job in an interval: that of its slots, less the part of local jobs, or its part by weight.
     pub(super) fn offered_ns(&self, plan: &Plan, job: JobId, since: Time, interval_ns: u64) -> u64 {
         let Some(planned) = plan.jobs.get(&job) else { return 0 };
         let (wanted, own) = (u64::from(planned.cpus) * interval_ns, u64::from(planned.weight));
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
     use cosched_core::{Class, Matrix, PlannedJob, Policy, Sharing};
 
-    /// Jobs of so many CPUs, policy, standing and weight, on a machine without turns.
+    /// Jobs given by CPUs, policy, standing and weight, on a machine without turns.
     fn plan(jobs: &[(u32, Policy, Standing, u32)]) -> Plan {
         let job = |(cpus, policy, standing, weight)| PlannedJob {
             class: Class::Batch,

@@ -1,7 +1,7 @@
-//! What a job should have had of the CPU time, and what it had: the display's "share received against share due".
+//! The CPU time due to a job, and the time received: the display's "share received against share due".
 //!
-//! Both are summed up at each sample of the job's CPU time, and at each change of the plan, and older parts fade: after
-//! ten seconds a part weighs half. So a change shows within seconds, and single slots do not.
+//! Both are summed up at each sample of the job's CPU time, and at each change of the plan, and older parts fade: after ten seconds a part counts
+//! half. So a change shows within seconds, and single slots do not.
 
 use super::Driver;
 use super::running::Running;
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 
 /// After this time a part counts half.
 const HALF_LIFE_S: f64 = 10.0;
-/// Before this much time has passed, a share would say nothing.
+/// Before this much time has passed, a share would mean nothing.
 const SPAN_NS_MIN: f64 = 1e9;
 
 /// The fading sums of one job, in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     sample: Option<(Instant, u64)>,
-    /// Up to when the plan's gifts are counted, and what came since the last sample.
+    /// Until when the time offered by the plan is counted, and the sum since the last sample.
     due_to: Option<Instant>,
     new_due_ns: u64,
     due_ns: f64,
@@ -27,7 +27,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts what the plan that held until now gave the job.
+    /// Counts the time that the plan in force until now offered to the job.
     fn count_due(&mut self, plan: &Plan, job: JobId, running: &Running) {
         let to = Instant::now();
         let Some(from) = self.due_to.replace(to) else { return };
@@ -40,7 +40,7 @@ impl Ledger {
         self.new_due_ns += running.offered_ns(plan, job, since, interval_ns);
     }
 
-    /// Counts what the job has used since the last sample, and closes the interval.
+    /// Counts the CPU time used since the last sample, and closes the interval.
     fn count_received(&mut self, cpu_time_ns: u64) {
         let at = Instant::now();
         let new_due_ns = std::mem::take(&mut self.new_due_ns);
@@ -52,7 +52,7 @@ impl Ledger {
         self.span_ns = self.span_ns * keep + span.as_nanos() as f64;
     }
 
-    /// The parts of the machine's CPU time, due and received, 0 to 1; none before there was time to tell.
+    /// The parts of the machine's CPU time, due and received, 0 to 1; `None` before enough time has passed.
     pub(super) fn shares(&self, cpus: usize) -> Option<(f64, f64)> {
         let all_ns = self.span_ns * cpus as f64;
         (self.span_ns >= SPAN_NS_MIN && cpus > 0).then(|| (self.due_ns / all_ns, self.received_ns / all_ns))
@@ -60,14 +60,14 @@ impl Ledger {
 }
 
 impl Driver {
-    /// Before another plan holds: counts what the present one gave.
+    /// To be called before another plan is in force: counts the time that the present one offered.
     pub(super) fn count_dues(&mut self) {
         for (id, live) in &mut self.live {
             live.ledger.count_due(&self.plan, JobId(*id), &self.running);
         }
     }
 
-    /// A sample of a job's CPU time.
+    /// Handles a sample of a job's CPU time.
     pub(super) fn count_share(&mut self, id: u64, cpu_time_ns: u64) {
         let Some(live) = self.live.get_mut(&id) else { return };
         live.ledger.count_due(&self.plan, JobId(id), &self.running);

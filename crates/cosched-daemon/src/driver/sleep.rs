@@ -1,5 +1,4 @@
-//! Gangs that use no CPU: they fall asleep, wake, or are dropped. The rule is core's (`agent`); here it takes effect and
-//! the user is told.
+//! Gangs that use no CPU: they fall asleep, wake, or are dropped. The rule is core's (`agent`); this module applies it and tells the user.
 
 use super::Driver;
 use crate::clock::unix_ms;
@@ -7,7 +6,7 @@ use cosched_core::{JobId, Reason};
 use std::time::Duration;
 
 impl Driver {
-    /// A gang gives its slots up until it uses CPU again, or has them again.
+    /// A gang gives up its slots until it uses CPU time again, or gets them back.
     pub(super) fn sleeps(&mut self, job: JobId, asleep: bool, reason: Reason) {
         let (what, detail) = match asleep {
             false => ("awake", reason.to_string()),
@@ -22,7 +21,7 @@ impl Driver {
         self.remember(job.0, |record| record.event(unix_ms(), what, detail));
     }
 
-    /// Nobody waits for it any more.
+    /// A gang is dropped: it no longer holds its rows.
     pub(super) fn dropped(&mut self, job: JobId, reason: Reason) {
         if let Some(live) = self.live.get_mut(&job.0) {
             live.dropped = true;
@@ -35,7 +34,7 @@ impl Driver {
     }
 }
 
-/// A length of time as the configuration has it: `2h`, `10m`, `1.5s`.
+/// A length of time in the configuration's form: `2h`, `10m`, `1.5s`.
 fn words(time: Duration) -> String {
     let ms = time.as_millis();
     match ms {

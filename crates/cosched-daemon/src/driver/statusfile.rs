@@ -1,9 +1,9 @@
-//! The status file: what the API shows, for readers that do not talk to the daemon.
+//! The status file: the API's content, for readers that do not talk to the daemon.
 //!
-//! Source: LLNL, "Gang Scheduler Design": "Program and computer status information is written to a globally readable file
-//! at the start of each gang scheduler time-slice." Slots are a hundred times shorter here, and the row of any moment
-//! follows from the plan (`matrix.turns`), so it is written when something has changed, and now and then for the numbers.
-//! It is replaced at once: a reader sees the old one or the new one, whole.
+//! Source: LLNL, "Gang Scheduler Design": "Program and computer status information is written to a globally readable file at the start of each gang
+//! scheduler time-slice." Slots are a hundred times shorter here, and the row at any time follows from the plan (`matrix.turns`), so the file is
+//! written when something has changed, and periodically for the numbers. It is replaced atomically: a reader sees either the old or the new file,
+//! complete.
 
 use super::Driver;
 use crate::clock::unix_ms;
@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Changes that come faster are written together.
+/// Changes at shorter intervals are written together.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// CPU times and memory are as old as this at most, while there are jobs.
+/// The maximum age of CPU times and memory in the file, while there are jobs.
 const REFRESH: Duration = Duration::from_secs(10);
-/// No more than this part of the time goes into writing it.
+/// Writing takes at most the inverse of this of the time.
 const COST_SHARE_MAX: u32 = 50;
 
-/// Where the file is and when it is written next.
+/// The path of the file and when it is written next.
 #[derive(Debug)]
 pub(super) struct StatusKeeper {
     path: Option<PathBuf>,
     changed: bool,
-    /// Not before this.
+    /// The earliest time of the next write.
     free: Instant,
     refresh: Instant,
     problem: Option<String>,
@@ -39,7 +39,7 @@ impl StatusKeeper {
         StatusKeeper { path, changed: true, free: now, refresh: now, problem: None }
     }
 
-    /// Why the file cannot be written, while that is so.
+    /// Why the file cannot be written, if the last try failed.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -66,23 +66,23 @@ impl StatusKeeper {
         self.problem = problem;
     }
 
-    /// It would be wrong from now on.
+    /// Removes the file, which would be wrong from now on.
     pub(super) fn remove(&self) {
         if let Some(path) = &self.path {
-            // It may never have been written.
+            // The file may never have been written.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
 impl Driver {
-    /// Something has changed that the status file and the stream of events show.
+    /// Marks a change of something that the status file and the stream of events show.
     pub(super) fn touch_status(&mut self) {
         self.status_file.changed = true;
         self.teller.touch();
     }
 
-    /// Writes the status file, when it is due.
+    /// Writes the status file, if it is due.
     pub(super) fn write_status(&mut self) {
         let started = Instant::now();
         let due = self.status_file.due(!self.live.is_empty()).is_some_and(|due| due <= started);
@@ -100,16 +100,16 @@ impl Driver {
     }
 }
 
-/// Puts a new file in the old one's place.
+/// Replaces the old file by a new one.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     match std::fs::remove_file(&new) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => (),
     }
-    // Created anew: nobody can have put a link there that we follow.
+    // Created, not opened: another user cannot have put a link there that we follow.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
-    // Whatever the umask is.
+    // Independent of the umask.
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
     file.write_all(text)?;
     file.write_all(b"\n")?;

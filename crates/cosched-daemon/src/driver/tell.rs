@@ -1,8 +1,8 @@
-//! What changed is told to who reads `GET /v1/events`: jobs, the plan, what is wrong.
+//! Changes for readers of `GET /v1/events`: jobs, the plan, problems.
 //!
-//! What is now is compared with what was told last. So a change is told whatever made it: a request, a plan of the cluster, the
-//! end of a process. It is looked at 100 ms after a change at the soonest, and takes no more than a fiftieth of the driver's
-//! time, however many jobs change; what changed twice in between is told once.
+//! The present state is compared with the last published one. So a change is published whatever caused it: a request, a plan of the cluster, the end
+//! of a process. The comparison is made at the earliest 100 ms after the one before, and takes at most a fiftieth of the driver's time, however many
+//! jobs change; two changes in between become one event.
 
 use super::{Driver, finish::describe, view};
 use crate::events::EventLog;
@@ -15,16 +15,16 @@ use std::mem::take;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Changes that come faster are told together.
+/// Changes at shorter intervals are published together.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// No more than this part of the time goes into looking.
+/// Comparing takes at most the inverse of this of the time.
 const COST_SHARE_MAX: u32 = 50;
-/// So many events of jobs are made at a time.
+/// The limit on the events of jobs that are made at a time.
 const EVENTS_AT_A_TIME: usize = 256;
-/// Problems come from many places, which do not all say so.
+/// Problems arise in many places, and not all of them mark a change.
 const PROBLEMS_PERIOD: Duration = Duration::from_secs(5);
 
-/// What is told of a job when it changes.
+/// The state of a job of which changes are published.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Brief {
     pub(super) state: JobState,
@@ -35,7 +35,7 @@ pub(super) struct Brief {
     pub(super) cpus: u32,
 }
 
-/// A job with what does not change, or changes with its end.
+/// A job with the fields that do not change, or change with its end.
 pub(super) struct Known<'a> {
     pub(super) uid: u32,
     pub(super) name: &'a str,
@@ -44,19 +44,19 @@ pub(super) struct Known<'a> {
     pub(super) ended_why: Option<String>,
 }
 
-/// What was told, and when it is looked again.
+/// The published state, and when it is compared again.
 pub(super) struct Teller {
     log: EventLog,
     jobs: BTreeMap<u64, Brief>,
     plan: Option<PlanEvent>,
-    /// The generation that was looked at, and whether the clock gave slots.
+    /// The generation that was compared, and whether there were slots by the clock.
     plan_seen: Option<(u64, bool)>,
     problems: Vec<String>,
     problems_at: Instant,
     changed: bool,
-    /// Not before this.
+    /// The earliest time of the next comparison.
     free: Instant,
-    /// Those of the first look were there before.
+    /// False before the first comparison, whose jobs are not new.
     began: bool,
 }
 
@@ -77,19 +77,19 @@ impl Teller {
         }
     }
 
-    /// Something that is told may have changed.
+    /// Marks that something published may have changed.
     pub(super) fn touch(&mut self) {
         self.changed = true;
     }
 
-    /// When it is to be looked.
+    /// When the next comparison is due.
     pub(super) fn due(&self) -> Instant {
         if self.changed { self.free.min(self.problems_at) } else { self.problems_at }
     }
 }
 
 impl Driver {
-    /// Looks what has changed, when that is due.
+    /// Publishes changes, if a comparison is due.
     pub(super) fn tell_changes(&mut self) {
         let started = Instant::now();
         if self.teller.changed && self.teller.free <= started {
@@ -111,7 +111,7 @@ impl Driver {
         }
         self.teller.plan_seen = seen;
         let mut matrix = view::matrix(&self.plan, &self.identity.cpus, self.clock.holds().is_none());
-        // The rows say the same.
+        // The rows contain the same.
         matrix.text.clear();
         let plan = PlanEvent {
             generation: self.plan.generation,
@@ -123,7 +123,7 @@ impl Driver {
             matrix,
             cut: false,
         };
-        // A plan may differ in what is not told.
+        // A new plan may differ only in what is not published.
         let content = PlanEvent { generation: 0, from_slot: 0, matrix: at_no_time(&plan.matrix), ..plan.clone() };
         if self.teller.plan.as_ref() != Some(&content) {
             self.teller.plan = Some(content);
@@ -133,7 +133,7 @@ impl Driver {
 
     fn tell_problems(&mut self) {
         let now = self.warnings(&self.machinery.slots.stats());
-        // The reasons have numbers that rise.
+        // The reasons contain numbers that rise, so only the texts are compared.
         let what: Vec<String> = now.iter().map(|warning| warning.what.clone()).collect();
         if self.teller.problems != what {
             self.teller.problems = what;
@@ -158,7 +158,7 @@ impl Driver {
                 let words = words_of(before, &job);
                 events.extend(words.into_iter().map(|(what, detail)| event(id, &job, what, detail)));
             }
-            // What is not told yet is found again.
+            // Changes that were not published are found again the next time.
             if let Some(brief) = if full { before.cloned() } else { Some(job.brief) } {
                 now.insert(id, brief);
             }
@@ -174,7 +174,7 @@ impl Driver {
     }
 }
 
-/// A matrix without where the clock stood in it.
+/// A matrix without its position in time.
 fn at_no_time(matrix: &Matrix) -> Matrix {
     Matrix { slot: 0, current_row: None, current: Vec::new(), ..matrix.clone() }
 }
@@ -183,7 +183,7 @@ fn is_end(state: JobState) -> bool {
     matches!(state, JobState::Ended | JobState::Lost)
 }
 
-/// What happened to a job, in words.
+/// The events of a job, in words.
 fn words_of(before: Option<&Brief>, job: &Known<'_>) -> Vec<(&'static str, String)> {
     let now = &job.brief;
     let mut words = Vec::new();

@@ -1,11 +1,11 @@
-//! What a job uses and how busy this node is, read when somebody asks.
+//! The resources that a job uses and the load of this node, read on request.
 
 use super::{Driver, Live};
 use crate::record::Record;
 use crate::refuse::{Answer, internal};
 use cosched_api::{API_VERSION, JobUse, NodeLoad, OutOfMemory, Version};
 
-/// The resources that a job uses, from its cgroups in either layout; those that it had used, when it has ended.
+/// The resources that a job uses, from its cgroups in either layout; after its end, those recorded.
 pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
     let cgroup = live.map(|live| &live.cgroup);
     JobUse {
@@ -18,7 +18,7 @@ pub(super) fn job_use(record: &Record, live: Option<&Live>) -> JobUse {
     }
 }
 
-/// What the kernel has killed of a job for lack of memory.
+/// The job's processes that the kernel has killed for lack of memory.
 pub(super) fn out_of_memory(record: &Record, live: Option<&Live>) -> Option<OutOfMemory> {
     let told = live.and_then(|live| live.cgroup.out_of_memory());
     told.map(|told| OutOfMemory { killed: told.killed, limit_bytes: told.limit_bytes }).or(record.out_of_memory)

@@ -1,4 +1,4 @@
-//! What the daemon shows: jobs, events, the matrix, the machine, and what is wrong with it.
+//! What the daemon shows: jobs, events, the matrix, the machine, and its problems.
 
 use super::{Driver, usage};
 use crate::clock::now;
@@ -18,7 +18,7 @@ impl Driver {
         Ok(self.job(record))
     }
 
-    /// The jobs as everybody may see them.
+    /// The jobs in the form that all users may see.
     pub(super) fn list_for_all(&self) -> api::JobList {
         let privacy = Privacy::new(self.config.private_data, self.rights.clone());
         privacy.list(Peer::NOBODY, self.view_list(false))
@@ -37,7 +37,7 @@ impl Driver {
             user: crate::users::user_name(record.uid),
             class: record.class,
             policy: match record.share_permille {
-                // Only a gang has slots to count.
+                // A share is counted in slots, which only a gang has.
                 Some(_) => api::Policy::Gang,
                 None => record.own_policy.unwrap_or_else(|| words::wire_policy(self.plan.policy)),
             },
@@ -89,7 +89,7 @@ impl Driver {
         }
     }
 
-    /// Where a job is in its life, as far as this node alone says.
+    /// The state of a job, from what this node alone knows.
     pub(super) fn state_here(&self, record: &Record) -> api::JobState {
         let live = self.live.get(&record.id);
         match live {
@@ -102,7 +102,7 @@ impl Driver {
         }
     }
 
-    /// Whether somebody else than the slot thread has stopped its first process.
+    /// Whether its first process is stopped by something other than the slot thread.
     fn is_stopped(&self, record: &Record) -> bool {
         record.pid > 0 && self.mechanism != "signals" && cosched_linux::process::is_stopped(record.pid)
     }
@@ -231,7 +231,7 @@ impl Driver {
     }
 }
 
-/// The matrix; nobody owns CPUs now where the clock takes the slots away.
+/// The matrix; no job owns CPUs now where there are no slots because of the clock.
 pub(super) fn matrix(plan: &Plan, cpus: &[u32], slots: bool) -> api::Matrix {
     let slot = plan.slot_at(now());
     let turn = plan.turn(slot).filter(|_| slots);

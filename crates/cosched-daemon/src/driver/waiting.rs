@@ -1,4 +1,4 @@
-//! How the processes of jobs wait: what they are told, and what they have counted.
+//! How the processes of jobs wait: the orders to them, and their counters.
 
 use super::{Driver, Live};
 use crate::record::Record;
@@ -38,10 +38,10 @@ impl Driver {
         }
     }
 
-    /// Tells every job how to wait under the present plan.
+    /// Orders each job's way of waiting under the present plan.
     pub(super) fn order_waits(&mut self) {
         let cpus = self.identity.cpus.len() as u32;
-        // How many they are is not told: all pages would be written with every job that comes or goes.
+        // The number of rivals is reduced to 0 or 1: otherwise all pages would be written whenever a job begins or ends.
         let rivals = self.running.rivals().min(1);
         let mut ticks_changed = false;
         for (id, live) in &mut self.live {
@@ -52,15 +52,14 @@ impl Driver {
             ticks_changed |= live.cgroup.switch_handle().want_ticks(ticks);
             let auto = planned.is_some_and(|planned| planned.auto);
             let crowded = live.polling > cpus;
-            // A policy that was asked for by name means what the literature means by it. Otherwise a job's own processes give
-            // way to each other when they are more than the CPUs; who is alone and fits spins all the same, which its
-            // processes find out by themselves.
+            // A policy requested by name means what it means in the literature. Otherwise a job's own processes yield to each other when there are
+            // more of them than CPUs; those of a single job that fits spin all the same, which they find out by themselves.
             let chosen = match () {
                 () if auto && !crowded => live.chosen.mode(),
                 () if auto || (record.own_policy.is_none() && (crowded || rivals == 0)) => WaitMode::SpinBlock,
                 () => WaitMode::Busy,
             };
-            // A gang's processes have their slots for themselves: who are more than the CPUs have only each other there.
+            // A gang's processes have their slots for themselves: if there are more of them than CPUs, they compete only with each other.
             let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
             let rivals = if gang && crowded { 0 } else { rivals };
             let gang = gang && auto && rivals > 0;
@@ -75,7 +74,7 @@ impl Driver {
         }
     }
 
-    /// Very short turns need threads of real-time priority; better refused than not done.
+    /// Very short turns need threads of real-time priority; without it the request is refused rather than ignored.
     pub(super) fn check_wait(&self, waiting: Option<Waiting>) -> Answer<()> {
         let wants_ticks = waiting.is_some_and(|waiting| waiting.mode == WaitMode::Micro);
         if !wants_ticks || self.machinery.slots.realtime_priority().is_some() {
@@ -99,7 +98,7 @@ impl Driver {
     }
 }
 
-/// The counts of a job that ends, and its page goes.
+/// Reads the last counts of a job that ends, and removes its page.
 pub(super) fn close_page(live: &Live, waiting: &mut Option<JobWaiting>) {
     let (Some(page), Some(waiting)) = (&live.page, waiting) else { return };
     fill(waiting, page);
@@ -126,7 +125,7 @@ fn fill(waiting: &mut JobWaiting, page: &WaitPage) {
     waiting.spin_us = counts.spin_us;
 }
 
-/// What is written for what was asked; `chosen` stands for auto.
+/// The orders for a request; `chosen` is used for auto.
 fn orders(asked: Waiting, chosen: WaitMode, rivals: u32, cpus: u32) -> Orders {
     let mode = match asked.mode {
         WaitMode::Auto => chosen,

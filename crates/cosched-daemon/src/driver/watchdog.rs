@@ -1,14 +1,14 @@
-//! The driver's sign of life: to the guard, and to systemd (WatchdogSec), which both end a daemon that has hung for too long.
+//! The driver's heartbeat: to the guard, and to systemd (WatchdogSec), which both end a daemon that has hung for too long.
 
 use super::Driver;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the driver remembers of it.
+/// The state of the heartbeat.
 pub(super) struct Watchdog {
     /// The guard ends the daemon after this; zero: never.
     limit: Duration,
-    /// How often somebody has to be told, at least.
+    /// The longest interval between two heartbeats.
     period: Option<Duration>,
     told: Instant,
 }
@@ -20,24 +20,24 @@ impl Watchdog {
         Watchdog { limit, period: limits.into_iter().flatten().min().map(|limit| limit / 4), told: Instant::now() }
     }
 
-    /// When the driver has to go round, although nothing happens.
+    /// When the driver's loop has to run once although nothing has happened.
     pub(super) fn due(&self) -> Option<Instant> {
         self.period.map(|period| self.told + period)
     }
 }
 
 impl Driver {
-    /// Once in each round.
+    /// To be called once in each round of the driver's loop.
     pub(super) fn went_round(&mut self) {
         self.machinery.guard.beat().driver_went_round(self.watchdog.limit.as_nanos() as u64);
         if self.watchdog.due().is_some_and(|due| due <= Instant::now()) {
             self.watchdog.told = Instant::now();
-            // Without systemd nobody listens, and that is fine.
+            // Without systemd there is no listener, and that is no error.
             let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
         }
     }
 
-    /// It ends in order, which may take its time.
+    /// Stops the watchdog for an orderly end, which may take longer.
     pub(super) fn goes_round_no_more(&self) {
         self.machinery.guard.beat().driver_went_round(0);
     }
