@@ -1,12 +1,12 @@
-//! The agent: what one node does under a plan, and what it learns about its jobs.
+//! The agent: applies a plan on one node, and observes its jobs.
 //!
-//! Problem: a gang that waits for a user, a file or the network keeps its slots and the CPUs in them stand idle.
+//! Problem: a gang that waits for a user, a file or the network keeps its slots, and the CPUs in them are idle.
 //! Rule (LLNL, "Gang Scheduler Design"): "Any gang scheduled program failing to utilize any CPU cycles for a configurable
 //! period of time … will cease being gang scheduled and will revert to normal UNIX scheduling. Should the program resume
 //! consumption of CPU cycles, it will resume gang scheduling. … Any program failing to use any CPU cycles for an extended
-//! period … is completely removed from the gang scheduler database." The agent asks the host for the CPU time of the jobs, at a
-//! bounded rate, and says when a gang fell asleep, woke, or has slept for so long that it is dropped: it stays with the
-//! operating system then until a user asks for it. Until it sleeps, only time in which the gang had slots counts.
+//! period … is completely removed from the gang scheduler database." The agent requests the jobs' CPU times from the host, at a
+//! bounded rate, and reports when a gang has fallen asleep, has woken, or has slept for so long that it is dropped: then it stays with
+//! the operating system until a user resumes it. Until a gang sleeps, only time in which it had slots counts.
 //! Units: nanoseconds; `idle_ppm` is a millionth of the CPU time that the gang's slots gave it.
 
 mod watch;
@@ -21,26 +21,26 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use watch::{Verdict, Watch};
 
-/// What an agent is made for.
+/// The parameters of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
     /// Its node.
     pub node: NodeId,
     /// A gang that used no CPU for this long falls asleep.
     pub idle_after_ns: u64,
-    /// A gang that used no CPU for this long, asleep, is dropped: nobody watches whether it wakes.
+    /// A gang that used no CPU for this long while asleep is dropped: the agent no longer watches whether it wakes.
     pub drop_after_ns: u64,
-    /// What still counts as none, in millionths of the CPU time of its slots. Being stopped and started at every slot
+    /// The CPU time that still counts as none, in millionths of the CPU time of its slots. Being stopped and started at every slot
     /// costs even a sleeping process about 30 µs of CPU time, which must not count as work.
     pub idle_ppm: u64,
-    /// The CPU time between two samples that wakes a gang, for each of its CPUs. Well above what puts one to sleep, so
-    /// that a gang that works a little does not toss and turn.
+    /// The CPU time between two samples that wakes a gang, for each of its CPUs. Well above the limit for falling asleep, so
+    /// that a gang that works a little does not alternate between the two.
     pub wake_cpu_ns: u64,
-    /// How often jobs are looked at.
+    /// The interval between samples of a sleeping job; others are sampled less often.
     pub sample_interval_ns: u64,
-    /// The most samples in a second, over all jobs; at least 1.
+    /// The maximum number of samples per second, over all jobs; at least 1.
     pub samples_per_s_max: u32,
-    /// Whether the agent announces every slot boundary. A host whose real-time thread has the turns ahead of time says no.
+    /// Whether the agent announces every slot boundary. Off for a host whose real-time thread has the turns ahead of time.
     pub drive_boundaries: bool,
 }
 
@@ -60,8 +60,8 @@ impl Default for AgentConfig {
 }
 
 impl AgentConfig {
-    /// The samples of one round, and the time from one round to the next in nanoseconds: a round as often as
-    /// any job is looked at, but at least one in a second, and never more samples in a second than there may be.
+    /// The number of samples in one round, and the time from one round to the next in nanoseconds: as short as the shortest
+    /// sample interval of a job, but at most a second, and never with more samples per second than permitted.
     fn round(&self) -> (usize, u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         let samples_per_s = u64::from(self.samples_per_s_max.max(1));
@@ -70,16 +70,16 @@ impl AgentConfig {
     }
 }
 
-/// What an agent is told.
+/// The agent's inputs.
 #[derive(Clone, Debug)]
 pub enum AgentInput {
-    /// A new plan holds.
+    /// A new plan is in force.
     Plan(Arc<Plan>),
     /// A job's CPU time since its start.
     CpuTime {
         /// The job.
         job: JobId,
-        /// Of all its processes on this node.
+        /// The sum over all its processes on this node.
         cpu_time_ns: u64,
     },
 }
@@ -98,33 +98,33 @@ pub enum AgentAction {
         /// Why.
         reason: Reason,
     },
-    /// Read a job's CPU time and hand it in.
+    /// Read a job's CPU time and pass it in.
     Sample {
         /// The job.
         job: JobId,
     },
-    /// A gang used no CPU: tell the planner.
+    /// A gang used no CPU: inform the planner.
     Asleep {
         /// The gang.
         job: JobId,
         /// Why.
         reason: Reason,
     },
-    /// A sleeping gang used no CPU for very long: it stays asleep for the planner, until a user says that it is awake.
+    /// A sleeping gang used no CPU for a long time: for the planner it stays asleep until a user resumes it.
     Dropped {
         /// The gang.
         job: JobId,
         /// Why.
         reason: Reason,
     },
-    /// A gang uses CPU again: tell the planner.
+    /// A gang uses CPU again: inform the planner.
     Awake {
         /// The gang.
         job: JobId,
         /// Why.
         reason: Reason,
     },
-    /// What the agent keeps of jobs does not match the plan; it is rebuilt from the plan. To be logged.
+    /// The agent's records of jobs do not match the plan; they are rebuilt from the plan. For the log.
     Unsound(Flaw),
 }
 
@@ -135,7 +135,7 @@ pub struct Agent {
     plan: Option<Arc<Plan>>,
     watches: BTreeMap<JobId, Watch>,
     set: BTreeMap<JobId, (Disposition, u32)>,
-    /// No sample before this, so that the rate is bounded.
+    /// No sample is requested before this, so that the rate is bounded.
     next_samples: Time,
     next_boundary: Option<Time>,
     actions: VecDeque<AgentAction>,
@@ -171,7 +171,7 @@ impl Agent {
         }
     }
 
-    /// Every job of the plan is watched and, where the agent drives, told what it may do; no other job is.
+    /// Checks that every job of the plan is watched and, where the agent drives boundaries, has a disposition, and that no other job is.
     fn check(&self) -> Result<(), Flaw> {
         let there = self.plan.as_ref().map_or(0, |plan| plan.jobs.len());
         let told = if self.config.drive_boundaries { self.set.len() } else { there };
@@ -181,7 +181,7 @@ impl Agent {
         }
     }
 
-    /// When the agent wants to be woken, and why.
+    /// When `handle_timeout` is to be called next, and why.
     pub fn poll_timeout(&self) -> Option<(Time, Reason)> {
         let due = self.watches.values().map(|w| w.due).min();
         let sample = due.map(|due| (due.max(self.next_samples), Reason::SampleDue));
@@ -189,7 +189,7 @@ impl Agent {
         [sample, boundary].into_iter().flatten().min_by_key(|(t, _)| *t)
     }
 
-    /// It is `now`: does what is due.
+    /// Time has passed; it is now `now`: does what is due.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.next_boundary.is_some_and(|t| t <= now) {
             self.set_all(now, Reason::SlotBoundary);
@@ -199,14 +199,14 @@ impl Agent {
         }
     }
 
-    /// What the host has to do next.
+    /// The next action that the host has to carry out.
     pub fn poll_action(&mut self) -> Option<AgentAction> {
         self.actions.pop_front()
     }
 
     fn take_plan(&mut self, now: Time, plan: Arc<Plan>) {
         if self.plan.as_ref().is_some_and(|now| plan.generation < now.generation) {
-            // An old plan that came late.
+            // An old plan that arrived late.
             return;
         }
         self.watches.retain(|id, _| plan.jobs.contains_key(id));
@@ -237,8 +237,8 @@ impl Agent {
         }
     }
 
-    /// Asks for the samples that are due: the longest overdue first, so that nobody is forgotten; of equals sleepers,
-    /// because somebody waits for them.
+    /// Requests the samples that are due: the longest overdue first, so that no job is forgotten; among equals sleeping gangs,
+    /// because others wait for them.
     fn ask_for_samples(&mut self, now: Time) {
         let (samples, gap_ns) = self.config.round();
         let mut due: Vec<(Time, bool, JobId)> =
@@ -252,7 +252,7 @@ impl Agent {
             }
         }
         if !due.is_empty() {
-            // What did not fit into this round waits for the next one.
+            // Samples that did not fit into this round wait for the next one.
             self.next_samples = now + gap_ns;
         }
     }

@@ -1,4 +1,4 @@
-//! The agent with a planner and a made-up node: jobs that use CPU as their load says, a clock that obeys the test.
+//! The agent with a planner and a simulated node: jobs use CPU according to their loads, and the test sets the clock.
 
 use super::*;
 use crate::class::{Class, Shares};
@@ -15,7 +15,7 @@ struct TestNode {
     planner: Planner,
     agent: Agent,
     now: Time,
-    /// By job: what it uses of the CPU time that it may use, in millionths, and what it has used so far.
+    /// By job: the part of the CPU time that it uses of what it may use, in millionths, and what it has used until now.
     loads: BTreeMap<JobId, (u64, u64)>,
     samples: Vec<(Time, JobId)>,
     asleep: Vec<(Time, JobId)>,
@@ -91,7 +91,7 @@ impl TestNode {
         }
     }
 
-    /// Lets the time pass, waking the agent whenever it asked for it.
+    /// Lets time pass, and calls the agent whenever its timeout is due.
     fn run_for(&mut self, ns: u64) {
         let end = self.now + ns;
         while let Some((due, _)) = self.agent.poll_timeout().filter(|(due, _)| *due <= end) {
@@ -229,7 +229,7 @@ fn suspended_and_local_jobs_do_not_fall_asleep() {
     node.run_for(60 * SECOND_NS);
     assert_eq!(node.asleep, []);
 
-    // Both begin anew as gangs: the time before does not count.
+    // Both start again as gangs: the time before does not count.
     node.tell(PlannerInput::Resume(JobId(1)));
     node.tell(PlannerInput::JobPolicy(JobId(2), None));
     node.run_for(IDLE_AFTER_NS - SECOND_NS);
@@ -240,7 +240,7 @@ fn suspended_and_local_jobs_do_not_fall_asleep() {
 
 #[test]
 fn a_gang_that_still_waits_for_its_slot_is_not_idle_when_it_gets_more_of_them() {
-    // 17 turns of 30 s, of which gang 2 has one: it may not have run for minutes when gang 1 goes, just before a sample.
+    // 17 turns of 30 s, of which gang 2 has one: it may not have run for minutes when gang 1 ends, just before a sample.
     for tenths in 0..10 {
         let mut node = TestNode::new(2, 30 * SECOND_NS);
         node.submit(1, 2, Class::Express, FULL_PPM);
@@ -275,7 +275,7 @@ fn a_new_plan_heals_a_clock_that_went_back() {
     assert_eq!(node.asleep.iter().map(|(_, job)| job.0).collect::<Vec<_>>(), [1]);
 }
 
-/// The most samples that fall into one second, whenever it begins.
+/// The largest number of samples in any second.
 fn samples_in_a_second(samples: &[(Time, JobId)]) -> usize {
     let within = |i: usize| samples[i..].iter().take_while(|(t, _)| *t - samples[i].0 < SECOND_NS).count();
     (0..samples.len()).map(within).max().unwrap_or(0)

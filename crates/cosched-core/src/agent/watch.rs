@@ -1,4 +1,4 @@
-//! Whether one job uses CPU: what the agent keeps of its samples.
+//! Whether one job uses CPU: the agent's evaluation of its samples.
 
 use super::AgentConfig;
 use crate::id::JobId;
@@ -6,13 +6,13 @@ use crate::job::Policy;
 use crate::plan::{Plan, PlannedJob, Standing};
 use crate::time::Time;
 
-/// A gang must have had at least so many slots before it is judged.
+/// The minimum number of slots that a gang must have had before it can fall asleep.
 const SLOTS_MIN: u64 = 2;
 
-/// For this long after each plan a job under auto is sampled often: it has just begun, or has other rivals.
+/// For this long after each plan a job under auto is sampled often, because it has just begun or has other rivals.
 const NEWS_NS: u64 = 3_000_000_000;
 
-/// How many samples it gets in the interval between two samples of a sleeping gang.
+/// The number of samples that it gets in the interval between two samples of a sleeping gang.
 pub(super) const NEWS_TIMES: u64 = 4;
 
 /// What a sample says about a gang.
@@ -22,7 +22,7 @@ pub(super) enum Verdict {
     Asleep,
     /// It uses CPU again.
     Awake,
-    /// It used none for so long that nobody waits for it any more.
+    /// It used no CPU for so long that it is dropped.
     Dropped,
 }
 
@@ -30,27 +30,27 @@ pub(super) enum Verdict {
 enum Kind {
     Gang,
     Asleep,
-    /// Asleep, and not waited for.
+    /// Asleep, and no longer waited for.
     Dropped,
     Other,
 }
 
-/// The time since a gang last was seen to use CPU.
+/// The time since a gang was last observed to use CPU.
 #[derive(Clone, Copy, Debug)]
 struct Quiet {
-    /// Its CPU time then, in nanoseconds.
+    /// Its CPU time at that moment, in nanoseconds.
     base_ns: u64,
-    /// Up to when the time below is counted.
+    /// Up to when the times below are counted.
     counted_to: Time,
     elapsed_ns: u64,
-    /// How much of it were the gang's own slots.
+    /// The part of `elapsed_ns` in the gang's own slots.
     granted_ns: u64,
 }
 
 impl Quiet {
-    /// Counts up to `now` under the plan that held so far.
+    /// Counts up to `now`, under the plan that was in force until then.
     ///
-    /// A clock that was set, or a machine that was suspended, is no idleness: a single step counts no more than half of
+    /// A clock that was set, or a machine that was suspended, is not idleness: a single step counts at most half of
     /// the time that it takes to fall asleep.
     fn count(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
         let step_ns = (now - self.counted_to).min(config.idle_after_ns / 2);
@@ -64,22 +64,22 @@ impl Quiet {
 /// The samples of one job.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// When it wants to be looked at next.
+    /// When it is to be sampled next.
     pub(super) due: Time,
     kind: Kind,
-    /// Until when auto is to see it often.
+    /// Until when it is sampled often for auto.
     news_until: Time,
     /// The CPU time of the last sample, in nanoseconds.
     last_ns: Option<u64>,
-    /// `None` after a change: the next sample begins anew.
+    /// `None` after a change: the next sample starts from the beginning.
     quiet: Option<Quiet>,
-    /// How long it has slept without any CPU time, up to when that is counted.
+    /// How long it has slept without any CPU time, counted up to `slept_to`.
     slept_ns: u64,
     slept_to: Time,
 }
 
 impl Watch {
-    /// A job that is first looked at at `due`.
+    /// A job with its first sample at `due`.
     pub(super) fn new(due: Time) -> Watch {
         Watch { due, kind: Kind::Other, news_until: Time(0), last_ns: None, quiet: None, slept_ns: 0, slept_to: due }
     }
@@ -88,9 +88,9 @@ impl Watch {
         self.kind == Kind::Asleep
     }
 
-    /// Sleepers are looked at often, gangs less, and other jobs only for display.
+    /// The interval between samples: short for sleeping gangs, longer for gangs, and longest for other jobs, which are only displayed.
     pub(super) fn interval_ns(&self, now: Time, config: &AgentConfig) -> u64 {
-        // A clock that was set back makes no news of what is old.
+        // A clock that was set back must not make an old plan count as new.
         if self.kind != Kind::Asleep && (1..=NEWS_NS).contains(&(self.news_until - now)) {
             return config.sample_interval_ns / NEWS_TIMES;
         }
@@ -102,36 +102,36 @@ impl Watch {
         config.sample_interval_ns.saturating_mul(intervals)
     }
 
-    /// Counts the time that the plan that held so far gave the job.
+    /// Counts the time that the plan in force until now gave the job.
     pub(super) fn count(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
         if let Some(quiet) = &mut self.quiet {
             quiet.count(now, job, plan, config);
         }
     }
 
-    /// A new plan holds for the job.
+    /// A new plan is in force for the job.
     pub(super) fn plan(&mut self, now: Time, job: JobId, plan: &Plan, config: &AgentConfig) {
         let of_plan = |planned: &PlannedJob| (planned.standing, planned.policy, planned.slot_share.is_some());
         let kind = match plan.jobs.get(&job).map(of_plan) {
             Some((Standing::Asleep, ..)) if self.kind == Kind::Dropped => Kind::Dropped,
             Some((Standing::Asleep, ..)) => Kind::Asleep,
-            // One with a share of the slots is never asleep.
+            // A gang with a share of the slots is never asleep.
             Some((Standing::Scheduled, Policy::Gang, false)) => Kind::Gang,
             _ => Kind::Other,
         };
         if kind != self.kind {
             self.quiet = None;
             self.kind = kind;
-            // What made it fall asleep counts, too.
+            // The idle time before it fell asleep counts, too.
             (self.slept_ns, self.slept_to) = (config.idle_after_ns, now);
         }
         let auto = plan.jobs.get(&job).is_some_and(|planned| planned.auto);
         self.news_until = if auto { now + NEWS_NS } else { Time(0) };
-        // Also heals a due time that a clock that went back has left in the far future.
+        // Also corrects a due time in the far future, after a clock was set back.
         self.due = self.due.min(now + self.interval_ns(now, config));
     }
 
-    /// Takes a sample of the job's CPU time, under the plan that holds.
+    /// Takes a sample of the job's CPU time, under the plan in force.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -155,7 +155,7 @@ impl Watch {
         }
     }
 
-    /// It sleeps on; any CPU time but next to none begins the long time anew.
+    /// It continues to sleep; CPU time above the idle limit restarts the time until it is dropped.
     fn sleep_on(&mut self, now: Time, used_ns: u64, cpus: u64, config: &AgentConfig) -> Option<Verdict> {
         let elapsed_ns = now - self.slept_to;
         self.slept_to = now;
@@ -163,7 +163,7 @@ impl Watch {
             self.slept_ns = 0;
             return None;
         }
-        // As for falling asleep: a clock that was set is no idleness.
+        // As for falling asleep: a clock that was set is not idleness.
         self.slept_ns = self.slept_ns.saturating_add(elapsed_ns.min(config.idle_after_ns / 2));
         if self.slept_ns < config.drop_after_ns {
             return None;

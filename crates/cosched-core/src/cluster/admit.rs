@@ -1,12 +1,12 @@
-//! Who may start: queues in their order, and never more memory than there is.
+//! Admission: queues in their order, and never more memory than there is.
 //!
-//! Problem: when the jobs that take turns on a node together want more memory than it has, they page each other out at
-//! every switch, and nobody gets on (Strazdins & Uhlmann 2004, sections 4.2 and 6; Batat & Feitelson 2000).
-//! Rule. A job is made ready when every one of its nodes has its memory and disk space beside all who are ready there;
-//! otherwise it waits. More urgent queues come first, and in a queue those who came first, or by fair share (`fair.rs`). What
-//! is beyond a user's limit in a queue waits for his own jobs. Who comes later may start before one that waits as far as
-//! that one's reservation permits (`reserve.rs`), so that a large job is neither overtaken for ever nor holds everybody back.
-//! When jobs turn out to use more than they said, the last ones on that node are held until the others leave room; a
+//! Problem: when the jobs that take turns on a node together need more memory than it has, they page each other out at
+//! every switch, and none makes progress (Strazdins & Uhlmann 2004, sections 4.2 and 6; Batat & Feitelson 2000).
+//! Rule. A job becomes ready when every one of its nodes has its memory and disk space beside all ready jobs there;
+//! otherwise it waits. More urgent queues come first, and in a queue earlier jobs, or the order is by fair share (`fair.rs`). A job
+//! beyond its user's limit in a queue waits for the user's own jobs. A later job may start before one that waits, as far as
+//! the reservation of the latter permits (`reserve.rs`), so that a large job is neither overtaken for ever nor blocks all others.
+//! When jobs turn out to use more than they requested, the last ones on that node are held until the others leave room; a
 //! held job keeps its place and its disk space, and does not run.
 
 use super::input::{Action, Refusal};
@@ -19,10 +19,10 @@ use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How many jobs users have started in queues, and with how much memory.
+/// The number and memory of started jobs, by (queue, user).
 type Started = BTreeMap<(u32, u32), (u32, u64)>;
 
-/// The order in which jobs are served: queue, order.
+/// The order in which jobs are served: queue, order, id.
 pub(super) type Key = (u32, u64, JobId);
 
 pub(super) fn key_of(id: JobId, job: &JobRecord) -> Key {
@@ -30,7 +30,7 @@ pub(super) fn key_of(id: JobId, job: &JobRecord) -> Key {
 }
 
 impl Planner {
-    /// Makes all ready who can be.
+    /// Starts all waiting jobs that can start.
     pub(super) fn admit(&mut self, now: Time) {
         let mut reserved = Reserved::new(now);
         let waiting = self.in_order(now);
@@ -45,7 +45,7 @@ impl Planner {
             let of_user = started.entry((job.spec.queue, job.spec.owner)).or_default();
             let rights = &self.state.config.queues[job.spec.queue as usize].rights;
             if job.place.is_none() && !rights.leave_room(*of_user, more) {
-                // It waits for its owner's own jobs, and holds nobody back.
+                // It waits for its owner's own jobs, and blocks no other job.
                 self.wait(id, Reason::UserLimit);
                 continue;
             }
@@ -73,7 +73,7 @@ impl Planner {
         }
     }
 
-    /// What users have started in queues that limit that.
+    /// The started jobs of each user, in queues that limit them.
     fn started(&self) -> Started {
         let mut started = Started::new();
         let queues = &self.state.config.queues;
@@ -89,8 +89,8 @@ impl Planner {
         started
     }
 
-    /// Whether the nodes that take part could not hold a job if they were empty. One that names a node that is away waits
-    /// for that.
+    /// Whether the nodes that take part could not hold a job even if they were empty. A job that lists a node that is away waits
+    /// for that node.
     fn is_too_large(&self, spec: &JobSpec) -> bool {
         let refusal = self.check_want(spec.queue, &spec.want).err();
         refusal.is_some_and(|refusal| {
@@ -104,26 +104,26 @@ impl Planner {
         })
     }
 
-    /// Whether a held job may go on where it is.
+    /// Whether a held job may continue where it is.
     fn room_for_held(&self, id: JobId) -> Result<Option<Vec<Part>>, Reason> {
         let parts = self.state.jobs[&id].place.as_ref().map_or(&[][..], |place| &place.parts);
         let room = |part: &Part| {
             let Some(at) = self.layout.index_of(part.node) else { return false };
             let has = self.state.nodes[&part.node].capacity.memory_bytes;
-            // A job that alone wants more than there is goes on alone.
+            // A job that exceeds the memory even by itself continues when it is alone.
             let used = self.uses[at].memory_bytes;
             used == 0 || used.saturating_add(part.memory_bytes) <= has
         };
         if parts.iter().all(room) { Ok(None) } else { Err(Reason::WaitsForMemory) }
     }
 
-    /// A job that waited is ready now, in these parts or in those that it has.
+    /// A waiting job becomes ready, in these parts or in those that it has.
     fn start(&mut self, now: Time, id: JobId, parts: Option<Vec<Part>>) {
         if let (Some(parts), Some(job)) = (parts, self.state.jobs.get_mut(&id)) {
             self.parts.insert(id, parts.as_slice().into());
             (job.place, job.ready_since) = (Some(Place { parts, home: None }), now);
             job.suspended.ns = 0;
-            // Only to be counted below as what it is.
+            // `set_stage` below subtracts the job first.
             self.count(id, true);
         }
         self.set_stage(id, Stage::Ready);
@@ -143,7 +143,7 @@ impl Planner {
         }
     }
 
-    /// A job has come to another stage; what it uses is counted anew.
+    /// Changes a job's stage, and counts its use of resources again.
     pub(super) fn set_stage(&mut self, id: JobId, stage: Stage) {
         self.count(id, false);
         if let Some(job) = self.state.jobs.get_mut(&id) {
@@ -157,13 +157,13 @@ impl Planner {
         self.count(id, true);
     }
 
-    /// All processes of a job are to be ended for good.
+    /// Kills all processes of a job; it is over afterwards.
     pub(super) fn end(&mut self, id: JobId, reason: Reason) {
         self.set_stage(id, Stage::Ending(reason));
         self.actions.push_back(Action::Kill(id, reason));
     }
 
-    /// A job was seen to use so much memory on a node. Holds the last ones there while that is too much.
+    /// A job was observed to use this much memory on a node. Holds the last jobs there while the total is too much.
     pub(super) fn note_memory(&mut self, id: JobId, node: NodeId, bytes: u64) {
         self.count(id, false);
         let place = self.state.jobs.get_mut(&id).and_then(|job| job.place.as_mut());
@@ -177,7 +177,7 @@ impl Planner {
         self.hold_back(node);
     }
 
-    /// Holds the last ones on a node while they want more memory than it has.
+    /// Holds the last jobs on a node while they need more memory than it has.
     pub(super) fn hold_back(&mut self, node: NodeId) {
         let Some(at) = self.layout.index_of(node) else { return };
         while self.uses[at].memory_bytes > self.state.nodes[&node].capacity.memory_bytes {

@@ -1,10 +1,10 @@
-//! Jobs that have begun and are held for want of memory, on a node that nobody plans for.
+//! Jobs that have started and are held because of a lack of memory, on a node that no planner reaches.
 //!
-//! Problem: a node that does not reach the store gets no plan, so what is held there would stay stopped for as long as that
-//! lasts, also when those for whom it is held have ended; and without a plan in use nobody would hold it at all.
-//! Rule. The node itself knows who lives on it. A held job of this node alone goes on when its memory fits beside those that
-//! run there, or when none of them uses any; in the order in which the planner would serve them. One that spans nodes stays
-//! held: what its other nodes have left is not known. When the store is back, its plan holds again.
+//! Problem: a node that is disconnected from the store gets no plan, so its held jobs would stay stopped until it is connected
+//! again, even when the jobs for which they are held have ended; and without a plan in use, held jobs would not be held at all.
+//! Rule. The node itself knows which jobs run on it. A held job that is on this node alone continues when its memory fits beside the
+//! jobs that run there, or when none of them uses any, in the order in which the planner would serve them. A job that spans nodes stays
+//! held: what its other nodes have left is unknown. When the store is back, its plan applies again.
 //! Source: the rule of `admit.rs`, for one node.
 
 use super::state::{JobRecord, Part, Stage, State};
@@ -21,7 +21,7 @@ pub fn held(state: &State, node: NodeId) -> BTreeSet<JobId> {
     state.jobs.iter().filter_map(is_held).collect()
 }
 
-/// Those of them that go on while the node is out of touch; `lives` says of which jobs it has processes.
+/// Those of them that continue while the node is disconnected; `lives` tells whether a job has processes on the node.
 pub fn released(state: &State, node: NodeId, lives: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
     let Some(has) = state.nodes.get(&node).map(|node| node.capacity.memory_bytes) else { return BTreeSet::new() };
     let (mut held, mut used) = (Vec::new(), 0_u64);
@@ -58,7 +58,7 @@ mod tests {
 
     const HERE: NodeId = NodeId(1);
 
-    /// A node with 10 bytes; jobs by (id, their place in the queue, bytes here, whether they run, whether they span nodes).
+    /// A node with 10 bytes; jobs by (id, their position in the queue, bytes here, whether they run, whether they span nodes).
     fn state(jobs: &[(u64, u64, u64, bool, bool)]) -> State {
         let mut state = State::default();
         let capacity = Capacity { cpus: 4, memory_bytes: 10, disk_bytes: 0 };
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(ids(held(&known, HERE)), [2, 3, 4]);
         assert_eq!(ids(held(&known, NodeId(2))), [4]);
         assert_eq!(ids(released(&known, HERE, |_| true)), [3], "the first in the queue has all that is left");
-        // The first job has ended: there is room for both, and nobody knows of the other node of the last one.
+        // The first job has ended: there is room for both, and nothing is known of the other node of the last one.
         assert_eq!(ids(released(&known, HERE, |id| id != JobId(1))), [2, 3]);
         assert_eq!(ids(released(&known, NodeId(9), |_| true)), [0; 0], "a node that is not in the plan");
     }

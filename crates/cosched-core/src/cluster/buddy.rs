@@ -1,16 +1,16 @@
-//! Buddy allocation of nodes: distributed hierarchical control as SCore has it.
+//! Buddy allocation of nodes: distributed hierarchical control as in SCore.
 //!
 //! Problem: gangs packed anywhere block each other: their cells overlap a little with many others', and few can run in
 //! other rows too. Rule (distributed hierarchical control, Feitelson & Rudolph 1990): the nodes, in their order, are the
 //! leaves of a binary tree. A gang belongs to a controller at the lowest level whose block of 2^k nodes is large enough
 //! for it; of the blocks there it gets the least loaded one, and in that block the first CPUs in order, so that
 //! neighbouring processes share a node (Strazdins & Uhlmann 2004, figure 1). What the gang leaves of its block is for
-//! smaller ones, and alternate scheduling lets it run whenever its own cells are free; Feitelson (1996) found buddies to
-//! be among the best packings just because of that.
+//! smaller gangs, and alternate scheduling lets it run whenever its own cells are free; for that reason Feitelson (1996) found
+//! buddies to be among the best packings.
 //!
 //! SCore has the buddies without the distributed controllers (Strazdins & Uhlmann 2004, section 3: "a buddy-based gang
-//! scheduler with centralised control"), and squeezes a job in elsewhere when no block can be had; so does this planner,
-//! where the number of rows is exhausted.
+//! scheduler with centralised control"), and places a job elsewhere when no block is available; so does this planner
+//! when the maximum number of rows is reached.
 
 use super::place::{Offer, Wanted, load, take};
 use super::planner::Planner;
@@ -18,7 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl Planner {
-    /// Nodes for so many CPUs, more than any node has; `offers` is ascending by node. `None` when no block can be had.
+    /// Nodes for this number of CPUs, more than any node has; `offers` is ascending by node. `None` when no block is available.
     pub(super) fn buddy(&self, offers: &[Offer], cpus: u32) -> Option<Wanted> {
         let sums = sums(offers, self.layout.nodes().len());
         for (first, end) in self.blocks(&sums, cpus)? {
@@ -33,7 +33,7 @@ impl Planner {
         None
     }
 
-    /// The blocks of the lowest level that has one with so many CPUs, the least loaded first, as first node and end.
+    /// The blocks of the lowest level with a block of enough CPUs, the least loaded first, as (first node, end).
     fn blocks(&self, sums: &[Sum], cpus: u32) -> Option<Vec<(usize, usize)>> {
         let nodes = self.layout.nodes().len();
         let mut size = 1;
@@ -54,7 +54,7 @@ impl Planner {
     }
 }
 
-/// Sums over the first nodes.
+/// Sums over the first nodes in order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     offered: u64,
@@ -72,7 +72,7 @@ impl Sum {
     }
 }
 
-/// For every number of nodes, the sums over so many first ones. Nodes without an offer count nothing.
+/// For each n from 0 to `nodes`, the sums over the first n nodes. Nodes without an offer count as 0.
 fn sums(offers: &[Offer], nodes: usize) -> Vec<Sum> {
     let mut sums = vec![Sum::default(); nodes + 1];
     for offer in offers {

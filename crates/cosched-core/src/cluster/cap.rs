@@ -1,29 +1,29 @@
 //! A ceiling on the slots of all gangs of one machine.
 //!
 //! Problem: "a configurable ceiling on the CPU share of all gang jobs, so that the rest of the machine stays responsive"
-//! (LLNL, "Gang Scheduler Design"). In a cluster the cycle of gangs that span nodes leaves turns open for that; a machine
-//! alone has only gangs of its own.
-//! Rule. Turns in which nobody owns CPUs are spread evenly between the others. In them gangs are what they are in others'
-//! turns: idle weight or stopped. Turns that are so already, because jobs have shares of the slots, count.
+//! (LLNL, "Gang Scheduler Design"). In a cluster the cycle of gangs that span nodes leaves turns open for that; a single
+//! machine only has gangs of its own.
+//! Rule. Turns in which no gang owns CPUs are spread evenly between the others. In them gangs are in the same state as in the
+//! turns of other gangs: idle weight or stopped. Turns that are empty already, because jobs have shares of the slots, count.
 //! Units: turns; the ceiling in thousandths.
 
 use crate::plan::{Plan, Turn};
 use alloc::vec::Vec;
 
-/// The gangs' part comes as near to the ceiling as this, if the cycle does not get too long by it, in thousandths.
+/// How close the gangs' part comes to the ceiling, if the cycle does not get too long for it, in thousandths.
 const NEAR_PERMILLE: usize = 10;
 
-/// As many turns are enough for that.
+/// The maximum length of the cycle for that, in turns.
 const TURNS_MAX: usize = 2048;
 
-/// The plan in which gangs have at most so much of all slots.
+/// The plan with at most this part of all slots for gangs.
 pub fn cap(mut plan: Plan, ceiling_permille: u32) -> Plan {
     let (busy, ceiling) = (plan.turns.len(), ceiling_permille.clamp(1, 1000) as usize);
     let owned = plan.turns.iter().filter(|turn| !turn.run.is_empty()).count();
     if owned * 1000 <= ceiling * busy {
         return plan;
     }
-    // The others keep their part of the turns.
+    // The turns that are not empty keep their part.
     let ceiling = ceiling * busy / owned;
     let open = |repeats: usize| (repeats * busy * (1000 - ceiling)).div_ceil(ceiling);
     let part = |repeats: usize| repeats * busy * 1000 / (repeats * busy + open(repeats));

@@ -1,19 +1,19 @@
-//! What a ceiling leaves to gangs beyond the turns that are due to them.
+//! The CPU time that a ceiling leaves to gangs beyond their due turns.
 //!
-//! Problem: under a ceiling a row's line-ups depend on what the rows before it took of each node, so every plan would make
-//! all of them anew, though one job has come. Rule. Of a node a row only learns whether it has enough left, once or
-//! several times. So line-ups are what they were while each node has as much left as then, within [`Bound`]s: at least
-//! what was taken, and less than what was refused. To look at the bounds costs less than to make the line-ups.
+//! Problem: under a ceiling a row's line-ups depend on what the rows before it took of each node, so after the arrival of a
+//! single job every plan would have to make all of them again. Rule. A row only learns whether a node has enough left, once or
+//! several times. So its line-ups stay the same while what is left of each node is within [`Bound`]s: at least what was
+//! taken, and less than what was refused. Checking the bounds costs less than making the line-ups.
 //!
-//! Units: sixteenths of a turn, of one CPU.
+//! Units: sixteenths of a turn, per CPU.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// With how much left of a node a row's line-ups become what they were, and what they take.
+/// The range of what is left of a node in which a row's line-ups stay the same, and what they take of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
-    /// By its place in the layout.
+    /// Its index in the layout.
     node: u32,
     least_16: u64,
     below_16: u64,
@@ -39,32 +39,32 @@ impl Left {
     }
 }
 
-/// What is left of each node; of no node while there is no ceiling.
+/// What is left of each node; empty while there is no ceiling.
 #[derive(Debug, Default)]
 pub(super) struct Ceiling {
     left: Vec<Left>,
-    /// Nodes that the present row has asked for.
+    /// Nodes for which the present row has called `affords`.
     touched: Vec<u32>,
 }
 
 impl Ceiling {
-    /// A ceiling that leaves so much of each node.
+    /// A ceiling that leaves these amounts of the nodes.
     pub(super) fn new(spare_16: impl Iterator<Item = u64>) -> Ceiling {
         Ceiling { left: spare_16.map(Left::of).collect(), touched: vec![] }
     }
 
-    /// Whether there is one.
+    /// Whether there is a ceiling.
     pub(super) fn is_there(&self) -> bool {
         !self.left.is_empty()
     }
 
-    /// Whether so many turns of these CPUs, by node, are left.
+    /// Whether this number of turns is left on each of these (node, CPUs).
     pub(super) fn affords(&mut self, cpus: &[(u32, u32)], turns_16: u64) -> bool {
         if !self.is_there() {
             return true;
         }
         let short = |(node, cpus): &&(u32, u32)| self.left[*node as usize].spare_16 < u64::from(*cpus) * turns_16;
-        // One that is short is reason enough, whatever the others have.
+        // One node without enough is reason enough for the refusal, so the others set no bound.
         let short = cpus.iter().find(short);
         for (node, cpus) in short.map_or(cpus, core::slice::from_ref) {
             let left = &mut self.left[*node as usize];
@@ -80,7 +80,7 @@ impl Ceiling {
         short.is_none()
     }
 
-    /// Takes so many turns of these CPUs, by node, if they are left.
+    /// Takes this number of turns on each of these (node, CPUs), if they are left.
     pub(super) fn take(&mut self, cpus: &[(u32, u32)], turns_16: u64) -> bool {
         if !self.is_there() {
             return true;
@@ -94,7 +94,7 @@ impl Ceiling {
         affords
     }
 
-    /// The row's line-ups are made: what they depended on.
+    /// Ends a row: returns the bounds on which its line-ups depend.
     pub(super) fn end_row(&mut self) -> Vec<Bound> {
         let end = |node| {
             let left = &mut self.left[node as usize];
@@ -105,7 +105,7 @@ impl Ceiling {
         self.touched.drain(..).map(end).collect()
     }
 
-    /// Takes what line-ups of before take, if they would become the same.
+    /// Takes what earlier line-ups took, if they would come out the same; otherwise takes nothing and returns `false`.
     pub(super) fn again(&mut self, bounds: &[Bound]) -> bool {
         let holds = |bound: &Bound| {
             let spare_16 = self.left[bound.node as usize].spare_16;
@@ -127,7 +127,7 @@ mod tests {
         Ceiling::new(spare_16.into_iter())
     }
 
-    /// A row that asks, takes and is refused; what it was told.
+    /// A row that calls `affords` and `take`, and is refused; returns the answers.
     fn row(ceiling: &mut Ceiling) -> [bool; 4] {
         [
             ceiling.affords(&[(0, 1), (1, 2)], 10),
@@ -161,7 +161,7 @@ mod tests {
         for spare_16 in (0..40).flat_map(|a| (0..40).flat_map(move |b| [9, 15, 16].map(|c| [a, b, c]))) {
             let (mut made, mut kept) = (ceiling(spare_16), ceiling(spare_16));
             let same = row(&mut made) == told;
-            // The second gang lacked node 0; where it lacks node 2 instead, the row is made anew.
+            // The second gang lacked node 0; where it lacks node 2 instead, the row is made again.
             assert_eq!(kept.again(&bounds), same && spare_16[0] < 36, "{spare_16:?}");
             if same && spare_16[0] < 36 {
                 let left = |ceiling: &Ceiling| ceiling.left.iter().map(|left| left.spare_16).collect::<Vec<u64>>();

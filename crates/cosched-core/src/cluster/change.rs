@@ -1,4 +1,4 @@
-//! What each input does to the state. A refused input changes nothing.
+//! The effect of each input on the state. A refused input changes nothing.
 
 use super::input::{Input, Refusal};
 use super::planner::Planner;
@@ -14,10 +14,10 @@ use crate::reason::Reason;
 use crate::time::Time;
 use alloc::vec::Vec;
 
-/// The most rows that an operator may permit.
+/// The largest maximum of rows that an operator may set.
 pub(super) const ROWS_MAX: u32 = 1000;
 
-/// The silence after which a node can be dead: some leases at least, and a year.
+/// The permitted range of the silence after which a node counts as dead, in nanoseconds: 5 s, so at least some leases, to a year.
 pub(super) const NODE_DEAD_AFTER_NS: core::ops::RangeInclusive<u64> = 5_000_000_000..=31_536_000_000_000_000;
 
 impl Planner {
@@ -136,7 +136,7 @@ impl Planner {
         Ok(Reason::Settings)
     }
 
-    /// Jobs are in a queue by its place, so they move with its name.
+    /// A job refers to its queue by index, so jobs are moved to the new index of the same name.
     fn change_queues(&mut self, queues: Vec<Queue>) -> Result<(), Refusal> {
         let at = |name: &str| queues.iter().position(|queue| queue.name == name);
         if queues.is_empty() || queues.iter().enumerate().any(|(n, queue)| at(&queue.name) != Some(n)) {
@@ -160,7 +160,7 @@ impl Planner {
         self.state.jobs.get_mut(&id).ok_or(Refusal::UnknownJob(id))
     }
 
-    /// A suspended job stays suspended, whatever its CPU use was.
+    /// A suspended job stays suspended, whatever its CPU use is.
     fn set_asleep(&mut self, id: JobId, standing: Standing) -> Result<(), Refusal> {
         let job = self.job(id)?;
         if job.standing != Standing::Suspended {
@@ -185,7 +185,7 @@ impl Planner {
             order,
             standing: Standing::Scheduled,
             choice: Policy::Gang,
-            // Whether it can start at once comes out when everything is settled.
+            // `settle` decides whether it can start at once.
             stage: Stage::Waiting(Reason::Arrival),
             place: None,
             ready_since: now,
@@ -203,7 +203,7 @@ impl Planner {
         }
     }
 
-    /// Whether a job of this queue could ever run, on the nodes that there are.
+    /// Whether a job of this queue could ever run on the present nodes.
     pub(super) fn check_want(&self, at: u32, want: &Want) -> Result<(), Refusal> {
         let queue = self.state.config.queues.get(at as usize).ok_or(Refusal::UnknownQueue(at))?;
         if let Some(limit) = queue.exceeded(want) {
@@ -250,7 +250,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A job that is being ended already is not ended anew, but one that was to be started anew no more is.
+    /// A job that is already being killed is not killed again, but one that was being cleared for a restart is.
     fn kill(&mut self, now: Time, id: JobId) -> Result<(), Refusal> {
         if !matches!(self.job(id)?.stage, Stage::Ending(_)) {
             self.end(id, Reason::UserRequest);
@@ -259,7 +259,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A job has ended.
+    /// Removes a job that has ended.
     fn forget(&mut self, now: Time, id: JobId) -> Result<(), Refusal> {
         let JobRecord { spec, order, .. } = self.job(id)?;
         let key = (spec.queue, *order, id);
@@ -274,7 +274,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Nothing is left of a job's first life.
+    /// All processes of a job's previous attempt have ended: it waits again.
     fn cleared(&mut self, now: Time, id: JobId) -> Result<(), Refusal> {
         if self.job(id)?.stage != Stage::Clearing {
             return Err(Refusal::Stage(id));

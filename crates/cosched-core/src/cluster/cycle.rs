@@ -52,10 +52,10 @@ pub(super) struct Gang<'a> {
     pub(super) cpus: &'a [(u32, u32)],
 }
 
-/// The jobs and programs beside gangs that span nodes that want a node's CPUs.
+/// The demand for a node's CPUs beside that of gangs that span nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claim {
-    /// Threads of single-node jobs and of programs that are not registered.
+    /// Threads of single-node gangs and of programs that are not registered.
     pub(super) threads: u64,
     /// Their weight: the sum of their threads, each times its share.
     pub(super) weight: u64,

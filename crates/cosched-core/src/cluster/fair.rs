@@ -1,11 +1,11 @@
-//! Fair share: who has used little comes before who has used much, in a queue.
+//! Fair share: in a queue, users with little past usage come before users with much.
 //!
-//! Problem: in the order of arrival a user with a thousand jobs is served before all who come later.
-//! Rule (Slurm's multifactor priority in its simplest form). Usage is CPU time that a user's jobs held, and fades: it halves in
-//! every half-life. In a queue the more urgent class comes first; within a class a job counts as having come later than
+//! Problem: in the order of arrival, all jobs of a user with a thousand jobs are served before any later job.
+//! Rule (Slurm's multifactor priority in its simplest form). Usage is CPU time that a user's jobs held, and decays: it halves in
+//! every half-life. In a queue the more urgent class comes first; within a class a job counts as having arrived later than
 //! it did, by the weight times its owner's part of all usage. So a user with all of the usage waits at most the weight longer
-//! than one with none, and nobody starves. Without a weight jobs are served in the order of their arrival.
-//! Units: CPU time in milliseconds. Halving within a half-life is linear, so that every node comes to the same number.
+//! than a user with none, and no job starves. With a weight of 0, jobs are served in the order of their arrival.
+//! Units: CPU time in milliseconds. The decay within a half-life is linear, so that every node computes the same number.
 
 use super::planner::Planner;
 use super::state::{JobRecord, Stage};
@@ -14,7 +14,7 @@ use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How usage counts.
+/// The parameters of fair share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairShare {
     /// Usage halves in this time; at least 1.
@@ -24,7 +24,7 @@ pub struct FairShare {
 }
 
 impl FairShare {
-    /// By how much later than it did a user's job counts as having come, by what all users have used.
+    /// For each user, by how much later than it did a job counts as having arrived; `users` are the usages of all users.
     pub fn later(&self, users: &BTreeMap<u32, u64>) -> impl Fn(u32) -> u64 {
         let all: u128 = users.values().map(|used| u128::from(*used)).sum::<u128>().max(1);
         move |user| {
@@ -34,17 +34,17 @@ impl FairShare {
     }
 }
 
-/// What a user's jobs that are over have used, as it was at a time.
+/// The usage of a user's ended jobs, as of some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time.
+    /// CPU time, in milliseconds.
     pub cpu_ms: u64,
-    /// Then.
+    /// The time at which `cpu_ms` was correct.
     pub at: Time,
 }
 
 impl Usage {
-    /// What is left of it now.
+    /// What is left of it at `now`, after the decay.
     pub fn left(&self, now: Time, half_life_ns: u64) -> u64 {
         let (elapsed, half_life) = (now - self.at, half_life_ns.max(1));
         let left =
@@ -62,7 +62,7 @@ fn held_ms(job: &JobRecord, now: Time) -> u64 {
 }
 
 impl Planner {
-    /// A job loses its place: what it used is its owner's usage.
+    /// Adds the CPU time of a job that loses its place to its owner's usage.
     pub(super) fn note_usage(&mut self, now: Time, id: JobId) {
         let Some(fair) = self.state.config.fair_share else { return self.state.usage.clear() };
         let Some(job) = self.state.jobs.get(&id) else { return };
@@ -73,7 +73,7 @@ impl Planner {
         self.state.usage.retain(|_, usage| usage.left(now, fair.half_life_ns) > 0);
     }
 
-    /// Those who wait, in the order in which they are served.
+    /// The waiting jobs, in the order in which they are served.
     pub(super) fn in_order(&self, now: Time) -> Vec<JobId> {
         let mut waiting: Vec<JobId> = self.waiting.iter().map(|(.., id)| *id).collect();
         let Some(fair) = self.state.config.fair_share.filter(|_| waiting.len() > 1) else { return waiting };
@@ -86,7 +86,7 @@ impl Planner {
         let later = fair.later(&users);
         waiting.sort_by_cached_key(|id| {
             let job = &self.state.jobs[id];
-            // A job that is held has begun: it goes on before others begin.
+            // A held job has started: it continues before others start.
             let held = matches!(job.stage, Stage::Waiting(_)) && job.place.is_some();
             (job.spec.queue, !held, job.spec.class, job.ready_since + later(job.spec.owner), job.order)
         });

@@ -1,17 +1,17 @@
-//! From when a new plan may hold.
+//! The earliest time at which a new plan may take effect.
 //!
 //! Problem: daemons see a new plan at different times, and two that run different plans in the same slot give a CPU to
-//! two gangs. Rule. A node that has acknowledged the newest plan is well and sees the next one within a known time. One
-//! that has not may be cut off, but not for ever: a node reads the plan before it renews its lease, and runs no gang
-//! slots once its lease is out. So when its lease ends it either has seen the new plan or does no harm, and the plan
-//! holds from then on. Nodes whose lease is out count no more. When the one that lagged acknowledges after all, its lease
-//! need not be waited for: the plan is overtaken by the next one ([`super::Planner::overtake`]).
+//! two gangs. Rule. A node that has acknowledged the newest plan is well and sees the next one within a known time. A node
+//! that has not may be disconnected, but not for ever: a node reads the plan before it renews its lease, and runs no gang
+//! slots once its lease has expired. So when its lease ends, it either has seen the new plan or does no harm, and the plan
+//! takes effect then. Nodes whose lease has expired no longer count. When the node that lagged acknowledges after all, there is no
+//! need to wait for its lease: the plan is overtaken by the next one ([`super::Planner::overtake`]).
 //! Source: leases as in Gray & Cheriton 1989; DESIGN.md, chapter 6.
 
 use crate::id::NodeId;
 use crate::time::Time;
 
-/// What the store tells about a node.
+/// What the store contains about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The node.
@@ -22,12 +22,12 @@ pub struct Member {
     pub acknowledged: u64,
 }
 
-/// How far ahead plans are made.
+/// How far ahead of their start plans are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lead {
-    /// The time within which a node that is well sees a new plan.
+    /// The time within which a well node sees a new plan.
     pub ahead_ns: u64,
-    /// The most by which the clocks of two nodes differ.
+    /// The largest difference between the clocks of two nodes.
     pub clock_error_ns: u64,
 }
 
@@ -37,7 +37,7 @@ impl Default for Lead {
     }
 }
 
-/// The moment from which the plan after generation `newest` may hold.
+/// The earliest time at which the plan after generation `newest` may take effect.
 pub fn holds_from(now: Time, newest: u64, members: &[Member], lead: &Lead) -> Time {
     let live = members.iter().filter(|member| member.lease_until + lead.clock_error_ns > now);
     let behind = live.filter(|member| member.acknowledged < newest);
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_node_whose_lease_is_out_counts_no_more() {
         assert_eq!(holds_from(Time(1000), 7, &[member(990, 2)], &LEAD), Time(1500));
-        // By its own clock it may have a little left.
+        // By its own clock its lease may last a little longer.
         assert_eq!(holds_from(Time(1000), 7, &[member(995, 2)], &Lead { ahead_ns: 0, ..LEAD }), Time(1005));
     }
 }

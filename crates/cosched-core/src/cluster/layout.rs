@@ -1,17 +1,17 @@
-//! Which column of the matrix is which CPU of which node.
+//! Which CPU of which node each column of the matrix is.
 //!
-//! The nodes stand in the order of their ids, each with its CPUs side by side, so that the layout follows from the nodes
+//! The nodes are in the order of their ids, each with its CPUs side by side, so that the layout follows from the nodes
 //! alone and two planners with the same nodes have the same columns.
 
 use crate::id::NodeId;
 use alloc::vec::Vec;
 
-/// Neighbouring columns.
+/// A range of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// The first of them.
+    /// The first column.
     pub first: u32,
-    /// How many.
+    /// The number of columns.
     pub count: u32,
 }
 
@@ -54,22 +54,22 @@ impl Layout {
         &self.nodes
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub fn columns(&self) -> u32 {
         self.columns
     }
 
-    /// The place of a node in the order of all.
+    /// The index of a node among all nodes.
     pub fn index_of(&self, id: NodeId) -> Option<usize> {
         self.nodes.binary_search_by_key(&id, |laid| laid.id).ok()
     }
 
-    /// The place of the node to which a column belongs.
+    /// The index of the node to which a column belongs.
     pub fn index_at(&self, column: u32) -> usize {
         self.nodes.partition_point(|laid| laid.span.end() <= column)
     }
 
-    /// The nodes of columns, by place, and how many of their CPUs are among them; `spans` is ascending.
+    /// The number of columns on each node, as (node's index, CPUs); `spans` must be ascending.
     pub fn cpus_of(&self, spans: &[Span]) -> Vec<(u32, u32)> {
         let mut cpus: Vec<(u32, u32)> = Vec::new();
         for span in spans {
@@ -87,7 +87,7 @@ impl Layout {
     }
 }
 
-/// Puts a span behind others, as one with the last where they touch.
+/// Appends a span to ascending ones, and merges it with the last one if they touch.
 pub(super) fn append(spans: &mut Vec<Span>, span: Span) {
     match spans.last_mut() {
         Some(last) if last.end() == span.first => last.count += span.count,

@@ -1,4 +1,4 @@
-//! Nodes that come and go, and what is used of each.
+//! Nodes that join, change and leave, and the resources in use on each.
 
 use super::input::{Action, Refusal};
 use super::layout::{Layout, Span};
@@ -11,23 +11,23 @@ use crate::time::Time;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// What jobs use of a node.
+/// The resources of a node that jobs use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
-    /// Memory of those that are not held.
+    /// Memory of jobs that are not held.
     pub(super) memory_bytes: u64,
-    /// Disk space of all.
+    /// Disk space of all jobs.
     pub(super) disk_bytes: u64,
-    /// CPUs at a time of those that are not held.
+    /// CPUs at the same time of jobs that are not held.
     pub(super) threads: u64,
-    /// How many jobs have started here.
+    /// The number of jobs that have started here.
     pub(super) jobs: u32,
-    /// How many of them have the node for themselves: at most 1.
+    /// The number of these that have the node for themselves: at most 1.
     pub(super) exclusive: u32,
 }
 
 impl Planner {
-    /// Makes columns, rows and uses anew from the state.
+    /// Recomputes columns, rows and uses from the state.
     pub(super) fn derive(&mut self) -> Result<(), BadState> {
         let nodes = self.state.nodes.iter().map(|(id, node)| (*id, node.capacity.cpus));
         self.layout = Arc::new(Layout::new(nodes));
@@ -43,7 +43,7 @@ impl Planner {
         Ok(())
     }
 
-    /// `None` when its cells cannot be.
+    /// Returns `None` when the job's cells contradict the state.
     fn derive_job(&mut self, id: JobId) -> Option<()> {
         let job = &self.state.jobs[&id];
         if matches!(job.stage, Stage::Waiting(_)) {
@@ -56,7 +56,7 @@ impl Planner {
         }
         if let Some((row, cells)) = &place.home {
             let (row, spans) = (*row as usize, self.spans_of(cells)?);
-            // A wild row number must not make rows without end.
+            // A corrupt row number must not create an unlimited number of rows.
             if row >= self.state.jobs.len() {
                 return None;
             }
@@ -81,7 +81,7 @@ impl Planner {
         Some(())
     }
 
-    /// Cells as columns; `None` when they are not ascending or not of their nodes.
+    /// Cells as columns; `None` when they are not ascending or not within their nodes.
     fn spans_of(&self, cells: &[Cells]) -> Option<Vec<Span>> {
         let mut spans = Vec::new();
         let mut end = 0;
@@ -111,7 +111,7 @@ impl Planner {
         cells
     }
 
-    /// Counts what a job uses of its nodes, or takes it off again. To be called before and after a change of its stage
+    /// Adds a job's resources to the use of its nodes (`on`), or subtracts them. To be called before and after a change of its stage
     /// or place.
     pub(super) fn count(&mut self, id: JobId, on: bool) {
         let Some(job) = self.state.jobs.get(&id) else { return };
@@ -146,7 +146,7 @@ impl Planner {
         self.state.nodes.insert(id, record);
         let kept = self.state.kept.remove(&id).unwrap_or_default();
         let sum = |of: fn(&Part) -> u64| kept.values().map(of).fold(0, u64::saturating_add);
-        // It may have less than it had.
+        // The node may have less than it had before.
         let fits = sum(|part| part.memory_bytes) <= capacity.memory_bytes
             && sum(|part| part.disk_bytes) <= capacity.disk_bytes
             && kept.values().all(|part| part.cpus <= capacity.cpus);
@@ -157,7 +157,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A job that goes on without a node that was dead, and whose processes live there after all, has its part back.
+    /// A job that continues without a dead node gets its part there back when its processes turn out to be alive.
     fn take_back(&mut self, id: JobId, part: Part) {
         let Some(job) = self.state.jobs.get_mut(&id) else { return };
         let Some(place) = job.place.as_mut().filter(|_| !matches!(job.stage, Stage::Clearing | Stage::Ending(_)))
@@ -189,7 +189,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A node has more or less than before. Its jobs stay: gangs get other cells, and those for which there is no memory any more
+    /// A node's capacity changes. Its jobs stay: gangs get other cells, and jobs for which there is no longer enough memory
     /// are held.
     pub(super) fn resize(&mut self, id: NodeId, capacity: Capacity) -> Result<(), Refusal> {
         if capacity.cpus == 0 {
@@ -207,7 +207,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Whether a node gets new jobs: somebody hears of it, and nobody drains it.
+    /// Whether a node gets new jobs: it is not silent, and not drained.
     pub(super) fn takes_new(&self, id: NodeId) -> bool {
         self.state.nodes.get(&id).is_some_and(|node| !node.drains) && !self.state.silent.contains_key(&id)
     }
@@ -217,14 +217,14 @@ impl Planner {
         self.layout.index_of(id).is_some_and(|at| self.uses[at].jobs > 0)
     }
 
-    /// What ran on a node is gone for certain, also what was kept.
+    /// Everything that ran on a node is certainly gone, including the parts that were kept for it.
     pub(super) fn restarted(&mut self, id: NodeId) {
         // It may have left before.
         let _ = self.leave(id);
         self.state.kept.remove(&id);
     }
 
-    /// A node is dead, or has said good-bye: what ran on it is lost.
+    /// A node is dead or has left: what ran on it is lost.
     pub(super) fn leave(&mut self, id: NodeId) -> Result<(), Refusal> {
         let Some(node) = self.state.nodes.remove(&id) else { return Err(Refusal::UnknownNode(id)) };
         self.state.silent.remove(&id);
@@ -241,7 +241,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A job loses its part of a node that is gone, and what becomes of it is said.
+    /// A job loses its part on a node that is lost, and its rule for that is applied.
     pub(super) fn lose_part(&mut self, id: JobId, node: NodeId) {
         let Some(job) = self.state.jobs.get_mut(&id) else { return };
         let Some(place) = &mut job.place else { return };
@@ -275,7 +275,7 @@ impl Planner {
         }
     }
 
-    /// The main process of a job was on a node that is gone, and nothing else of the job. One that waits would start without it.
+    /// The main process of a job was on a node that is lost, and no part of the job was. A job that waits would start without it.
     pub(super) fn lose_main(&mut self, id: JobId) -> Result<(), Refusal> {
         let job = self.state.jobs.get(&id).ok_or(Refusal::UnknownJob(id))?;
         let begun = job.place.is_some();
@@ -291,7 +291,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Who asks for it knows that there is such a node, here or away.
+    /// Drains a node or undoes that. The caller has checked that the node is known, whether it takes part now or not.
     pub(super) fn drain(&mut self, id: NodeId, drains: bool) {
         match self.state.nodes.get_mut(&id) {
             Some(node) => node.drains = drains,
@@ -300,7 +300,7 @@ impl Planner {
         }
     }
 
-    /// Columns or queues have other numbers now; the cells of jobs are where they were.
+    /// Recomputes everything after the numbers of columns or queues have changed; the jobs' cells stay on their nodes and CPUs.
     pub(super) fn lay_anew(&mut self) {
         let sound = self.derive();
         debug_assert!(sound.is_ok(), "the planner's own state holds: {sound:?}");

@@ -1,9 +1,9 @@
-//! Shares of the slots, of gangs that span nodes: the cycle as all nodes run it.
+//! Shares of the slots for gangs that span nodes: the cycle that all nodes run.
 //!
 //! Rule. As on one node (`policy/share.rs`): a gang with a share runs in its row only when it has earned a slot, and the cycle is
-//! repeated until all have whole numbers of slots. What it leaves goes to other gangs that span nodes and whose cells are free, the
-//! least served first, where nobody else has a claim on their nodes; else to those who have one, node by node (`fill.rs`). Who runs
-//! is in the plan, so all nodes have the same slots.
+//! repeated until all gangs have whole numbers of slots. The turns that it leaves go to other gangs that span nodes and whose cells are
+//! free, the least served first, if no other job or program has a claim on their nodes; otherwise each node gives them to those that have
+//! one (`fill.rs`). The plan says which gangs run, so all nodes have the same slots.
 //! Units: turns.
 
 use super::cycle::{Claim, Gang};
@@ -16,7 +16,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Lets the gangs of a plan that have shares run in as many turns as they may. `gangs` is ascending by id.
+/// Gives the gangs with shares only as many turns as they may have. `gangs` must be ascending by id.
 pub(super) fn pace(plan: &mut Plan, gangs: &[Gang], claims: &[Claim], has_ceiling: bool) {
     let share_of = |gang: &Gang| Some((gang.id, plan.jobs.get(&gang.id)?.slot_share?));
     let shares: BTreeMap<JobId, SlotShare> = gangs.iter().filter_map(share_of).collect();

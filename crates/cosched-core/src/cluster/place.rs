@@ -1,11 +1,11 @@
 //! The best set of nodes for a job, and the row for a gang.
 //!
-//! Rule. A job that names its nodes gets those or none. One that wants a number of CPUs gets one node if a node has so
-//! many; else several, all or nothing. Of the nodes that have memory and disk space for it the least loaded come first
-//! (threads for each CPU, registered or not), then those with the most memory left ("selected the best set of nodes for a
+//! Rule. A job that lists its nodes gets those or none. A job that requests a number of CPUs gets one node if one has enough;
+//! otherwise several, all or nothing. Of the nodes that have memory and disk space for it, the least loaded ones come first
+//! (threads per CPU, registered or not), then those with the most memory left ("selected the best set of nodes for a
 //! new job, based on load and memory considerations": Strazdins & Uhlmann 2004, section 6), then those of lower ids.
 //! A gang that spans nodes goes into the first row with room (first fit) or the fullest one (best fit); for buddies see
-//! `buddy.rs`. Where no row has room there is a new one, up to the most that there may be.
+//! `buddy.rs`. If no row has room, a new one is made, up to the maximum number of rows.
 
 use super::planner::Planner;
 use super::reserve::Reserved;
@@ -17,12 +17,12 @@ use crate::reason::Reason;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// What a node has for a new job.
+/// What a node can offer to a new job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
-    /// Its place in the layout.
+    /// Its index in the layout.
     pub(super) node: u32,
-    /// As many CPUs as it has memory and disk space for.
+    /// The number of CPUs for which it has memory and disk space.
     pub(super) cpus: u32,
     /// Threads and CPUs of the node; their quotient is its load.
     pub(super) threads: u64,
@@ -31,18 +31,18 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// The lower the better.
+    /// The sort key: lower is better.
     fn rank(&self) -> (u64, Reverse<u64>, u32) {
         (load(self.threads, u64::from(self.of_cpus)), Reverse(self.memory_left), self.node)
     }
 }
 
-/// Threads for each CPU, in fractions.
+/// Threads per CPU, in 1/65536.
 pub(super) fn load(threads: u64, cpus: u64) -> u64 {
     threads * 65_536 / cpus.max(1)
 }
 
-/// CPUs on nodes by place, ascending.
+/// (Node's index in the layout, CPUs there), ascending.
 pub(super) type Wanted = Vec<(u32, u32)>;
 
 impl Planner {
@@ -62,17 +62,17 @@ impl Planner {
         }
     }
 
-    /// Whether there may be one more row.
+    /// Whether one more row may be made.
     pub(super) fn may_add_row(&self) -> bool {
         self.rows_left() > 0
     }
 
-    /// How many more rows there may be.
+    /// The number of rows that may still be made.
     fn rows_left(&self) -> u32 {
         self.state.config.rows_max.max(1).saturating_sub(self.rows.len() as u32)
     }
 
-    /// The CPUs of a node that it names which a job would get.
+    /// The CPUs that a job would get on a node that it lists.
     pub(super) fn cpus_wanted(&self, job: &JobRecord, at: u32) -> u32 {
         let node = self.layout.nodes()[at as usize].id;
         let Want::PerNode(wants) = &job.spec.want else { return 0 };
@@ -135,7 +135,7 @@ impl Planner {
         Ok(parts)
     }
 
-    /// Whether a node belongs to a job alone, or would have to.
+    /// Whether the node belongs to another job alone, or this job needs it alone and it is not empty.
     fn is_taken(&self, job: &JobRecord, at: usize) -> bool {
         let alone = self.state.config.queues[job.spec.queue as usize].exclusive;
         self.uses[at].exclusive > 0 || alone && self.uses[at].jobs > 0
@@ -171,7 +171,7 @@ impl Planner {
         Ok(take(&ranked(offers), cpus, |offer| offer.cpus).unwrap_or_default())
     }
 
-    /// What the nodes that may take a job have for it, in their order.
+    /// The offers of those nodes that may take the job, in the nodes' order.
     fn offers(&self, job: &JobRecord, memory: u64, disk: u64, reserved: &Reserved) -> Vec<Offer> {
         let guest = self.guest(job, reserved.now());
         let offer = |(at, (node, used)): (usize, (&super::state::NodeRecord, &super::nodes::Use))| {
@@ -188,7 +188,7 @@ impl Planner {
         self.state.nodes.values().zip(&self.uses).enumerate().filter_map(offer).collect()
     }
 
-    /// What a job that wants so many CPUs lacks first.
+    /// The first resource that is lacking for a job that requests a number of CPUs.
     fn why_not(&self, job: &JobRecord, (cpus, memory, disk): (u32, u64, u64), reserved: &Reserved) -> Reason {
         let nobody = Reserved::new(reserved.now());
         let has = |memory, disk| {
@@ -226,7 +226,7 @@ fn ranked(mut offers: Vec<Offer>) -> Vec<Offer> {
     offers
 }
 
-/// So many CPUs of the first offers, as many of each as `of` says; `None` if they are not enough.
+/// Takes `cpus` CPUs from the first offers, up to `of(offer)` of each; `None` if these are not enough.
 pub(super) fn take(offers: &[Offer], cpus: u32, of: impl Fn(&Offer) -> u32) -> Option<Wanted> {
     let mut left = cpus;
     let mut wanted = Wanted::new();

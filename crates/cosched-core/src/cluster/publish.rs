@@ -1,10 +1,10 @@
-//! From the state to a plan, and where the cycle of a new plan begins.
+//! Makes a plan from the state, and decides where the cycle of a new plan begins.
 //!
-//! Rule. A plan is a function of the state. When its content differs from the last one's, it becomes the next
-//! generation: it holds from the first slot that begins at or after the moment that the host gives, and not before the
-//! plan that it follows, so that generations follow each other on all nodes. Its cycle begins with the row that has
-//! waited longest by then; a cycle that is the same goes on in its phase. A gang that is new, and whose CPUs nobody has
-//! in any slot until then, may start at once ("the execution of a newly initiated program may commence prior to the
+//! Rule. A plan is a function of the state. When its content differs from that of the last one, it becomes the next
+//! generation: it takes effect in the first slot that begins at or after the time that the host gives, and not before the
+//! previous plan does, so that generations have the same order on all nodes. Its cycle begins with the row that will have
+//! waited longest by then; an unchanged cycle continues in its phase. A new gang whose CPUs are not in use by any gang
+//! in any slot until then may start at once ("the execution of a newly initiated program may commence prior to the
 //! beginning of a new time-slice": LLNL, "Gang Scheduler Design").
 
 use super::cycle::{self, Claim};
@@ -25,7 +25,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// So many slots ahead are looked at for whether a gang may start early.
+/// The number of slots ahead that are examined for whether a gang may start early.
 const EARLY_SLOTS_MAX: u64 = 256;
 
 impl Planner {
@@ -94,7 +94,7 @@ impl Planner {
         cycle::Gang { id, row: *row, share: self.share(id), version: *version, spans, cpus }
     }
 
-    /// Who wants CPUs of each node beside the gangs that span nodes.
+    /// For each node, the threads that want its CPUs beside the gangs that span nodes.
     fn claims(&self) -> Vec<Claim> {
         let config = &self.state.config;
         let other = u64::from(config.other_share.max(1));
@@ -104,7 +104,7 @@ impl Planner {
         };
         let mut claims: Vec<Claim> = self.state.nodes.values().map(of_node).collect();
         for job in self.state.jobs.values() {
-            // One that is being ended has to run to see that.
+            // A job that is being ended has to run to handle the signal.
             let ends = matches!(job.stage, Stage::Clearing | Stage::Ending(_));
             let takes_part = ends || job.stage == Stage::Ready && job.standing == Standing::Scheduled;
             let [part] = job.place.as_ref().map_or(&[][..], |place| &place.parts) else { continue };
@@ -121,7 +121,7 @@ impl Planner {
         claims
     }
 
-    /// Publishes the plan of the present state, if it is another one: the next generation.
+    /// Publishes the plan of the present state as the next generation, if it differs from the present plan.
     pub fn publish(&mut self, now: Time, holds_from: Time, reason: Reason) {
         let next = self.build();
         if !next.same_content(&self.plan) {
@@ -129,7 +129,7 @@ impl Planner {
         }
     }
 
-    /// As [`Planner::publish`], but the plan is published in any case if it holds sooner than the present one, which then
+    /// Like [`Planner::publish`], but also publishes an unchanged plan if it takes effect earlier than the present one, which then
     /// never does.
     pub fn overtake(&mut self, now: Time, holds_from: Time, reason: Reason) {
         if holds_from >= self.plan.holds_from() {
@@ -158,10 +158,10 @@ impl Planner {
         self.actions.push_back(Action::Publish(Arc::clone(&self.plan), reason));
     }
 
-    /// Keeps when each row last had its turn, under the plan that holds until `to`. A new row waits since then.
+    /// Records when each row last had its turn, under the plan that is in force until `to`. A new row's wait begins then.
     ///
-    /// A row that was given up has no number any more: that the others move up is known to their gangs, so a row is
-    /// recognised by those who live there.
+    /// Rows are recognised by their residents, because a row that was given up no longer has a number, and the rows after it have
+    /// moved up.
     fn note_turns(&mut self, old: &Plan, to: Time) {
         let row_of = |residents: &[JobId]| residents.iter().find_map(|id| self.gangs.get(id)).map(|gang| gang.row);
         let now_row: Vec<Option<u32>> = old.rows.iter().map(|row| row_of(&row.residents)).collect();
@@ -184,7 +184,7 @@ impl Planner {
         if cycle == 0 {
             return 0;
         }
-        // Line-ups take turns from generation to generation, too, or the first would be favoured when plans come fast.
+        // Line-ups also rotate from generation to generation, otherwise plans in quick succession would favour the first one.
         let cycles = next.generation % next.period();
         if next.turns == old.turns && next.slot_length_ns == old.slot_length_ns {
             let all = cycle * next.period();
@@ -197,7 +197,7 @@ impl Planner {
         (cycles * cycle) as u32 + at as u32
     }
 
-    /// The gangs that are new in `next` and in nobody's way until it holds.
+    /// The gangs that are new in `next` and whose CPUs no other gang has until it takes effect.
     fn early(&self, old: &Plan, next: &Plan, now: Time) -> Vec<JobId> {
         let slot = old.slot_at(now);
         let until = next.holds_from().0.div_ceil(old.slot_length_ns);
@@ -207,11 +207,11 @@ impl Planner {
             .iter()
             .filter_map(|(id, job)| Some((id, &job.home.as_ref()?.1)))
             .filter(|(id, _)| !has_home(id))
-            // Until its plan holds, nothing counts its slots.
+            // Until its plan is in force, its slots are not counted.
             .filter(|(id, _)| next.jobs[*id].slot_share.is_none())
             .collect();
         let looks = !new.is_empty() && until - slot.min(until) <= EARLY_SLOTS_MAX && old.layout == next.layout;
-        // While an older plan still holds, it is not known here who runs.
+        // While an even older plan is in force, the planner does not know which gangs run.
         if !looks || old.from_slot > slot {
             return vec![];
         }

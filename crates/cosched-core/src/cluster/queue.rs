@@ -1,34 +1,34 @@
-//! Queues, as SCore had them.
+//! Queues, like those of SCore.
 //!
 //! "The scheduling in SCore is done through the use of priority queues. Each queue can have memory, disk and time limits
 //! and can be scheduled in either a time-shared … or exclusive fashion." (Strazdins & Uhlmann 2004, section 3.)
-//! A job of an exclusive queue has its nodes for itself: it starts when they are empty, and nobody joins it there.
+//! A job of an exclusive queue has its nodes for itself: it starts when they are empty, and no other job starts there while it runs.
 
 use super::state::Want;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A queue. A limit of `None` is none.
+/// A queue. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Its name, for people.
+    /// Its name, for display.
     pub name: String,
     /// Whether its jobs have their nodes for themselves.
     pub exclusive: bool,
-    /// The most memory that a job may ask for, on all its nodes together.
+    /// The most memory that a job may request, on all its nodes together.
     pub memory_bytes_max: Option<u64>,
-    /// The most disk space on one node that a job may ask for.
+    /// The most disk space on one node that a job may request.
     pub disk_bytes_max: Option<u64>,
-    /// The longest time from when a job is made ready until it has ended.
+    /// The longest time from when a job becomes ready until it has ended.
     pub time_ns_max: Option<u64>,
-    /// Whose it is.
+    /// Its users, and their limits.
     pub rights: Rights,
 }
 
-/// Who may use a queue, and how much of it one user may have. A limit of `None` is none.
+/// Which users may use a queue, and how much of it each may have. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// These users, by number; with neither users nor groups everybody.
+    /// These users, by user ID; all users if neither users nor groups are given.
     pub users: Vec<u32>,
     /// The members of these groups.
     pub groups: Vec<u32>,
@@ -45,7 +45,7 @@ impl Rights {
         everybody || self.users.contains(&user) || groups.iter().any(|group| self.groups.contains(group))
     }
 
-    /// Whether a user who has started so many jobs with so much memory may start one more with so much.
+    /// Whether a user who has started this number of jobs, with this amount of memory, may start another one with `more` bytes.
     pub(super) fn leave_room(&self, (jobs, memory): (u32, u64), more: u64) -> bool {
         self.jobs_max.is_none_or(|most| jobs < most)
             && self.memory_bytes_max.is_none_or(|most| memory.saturating_add(more) <= most)
@@ -57,21 +57,21 @@ impl Rights {
 pub enum Limit {
     /// Memory on all its nodes together.
     Memory {
-        /// What the job asks for.
+        /// What the job requests.
         wanted: u64,
         /// What the queue permits.
         most: u64,
     },
     /// Memory of all jobs of one user.
     UserMemory {
-        /// What the job asks for.
+        /// What the job requests.
         wanted: u64,
         /// What the queue permits to each user.
         most: u64,
     },
     /// Disk space on one node.
     Disk {
-        /// What the job asks for.
+        /// What the job requests.
         wanted: u64,
         /// What the queue permits.
         most: u64,
@@ -79,7 +79,7 @@ pub enum Limit {
 }
 
 impl Queue {
-    /// The first limit that a job exceeds which wants this.
+    /// The first limit that a request exceeds.
     pub fn exceeded(&self, want: &Want) -> Option<Limit> {
         let (memory, disk) = (want.memory_in_all(), want.disk());
         let over = |wanted: u64, most: Option<u64>| most.filter(|most| wanted > *most);
@@ -101,7 +101,7 @@ impl Want {
         }
     }
 
-    /// The most disk space on one node.
+    /// The largest disk space on one node.
     fn disk(&self) -> u64 {
         match self {
             Want::PerNode(wants) => wants.iter().map(|want| want.disk_bytes).max().unwrap_or(0),

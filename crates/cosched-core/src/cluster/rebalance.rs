@@ -1,12 +1,12 @@
 //! Fewer and better filled rows: slot unification and periodic rebalancing.
 //!
-//! Problem: gangs end and leave holes, classes change, and rows stay as they were; each row that is not needed costs all
+//! Problem: gangs end and leave holes, classes change, but rows stay as they were; each superfluous row costs all
 //! others turns. Rule. When cells have become free, and at a rebalancing, every row whose gangs all fit into others
-//! is given up (slot unification; Feitelson 1996). Gangs keep their nodes, as processes cannot move, and if they can
+//! is given up (slot unification; Feitelson 1996). Gangs keep their nodes, because processes cannot move, and if possible
 //! their columns. At a rebalancing ("a gang scheduler sub-system periodically may increase or decrease the number of
 //! time-slices pre-allocated to a program spanning multiple computers as system loads vary": LLNL, "Gang Scheduler
-//! Design") the loads that were heard of since are counted on, and gangs move to rows that weigh as much as they do
-//! anyway, where that makes the row they leave lighter: the cycle gets shorter, and all others get more of it.
+//! Design") the loads reported since the last one take effect, and gangs move to rows that already weigh as much as they
+//! do, where that makes the row they leave lighter: the cycle gets shorter, and all others get a larger part of it.
 
 use super::layout::Span;
 use super::planner::Planner;
@@ -45,7 +45,7 @@ impl Planner {
         }
     }
 
-    /// The emptiest rows are tried first, of equals the last.
+    /// The emptiest rows are tried first, and of equally empty ones the last.
     fn give_up_one_row(&mut self) -> bool {
         // The gangs of a row need as many free cells elsewhere as it has taken ones.
         let free: u64 = self.rows.iter().map(|row| u64::from(row.free_total)).sum();
@@ -57,10 +57,10 @@ impl Planner {
         order.into_iter().any(|row| self.give_up(row))
     }
 
-    /// Moves all gangs of a row to others and drops it; else changes nothing.
+    /// Moves all gangs of a row to others and removes it; if that is impossible, changes nothing and returns `false`.
     fn give_up(&mut self, row: usize) -> bool {
         let mut leaving: Vec<JobId> = self.rows[row].jobs.iter().copied().collect();
-        // The largest have the least chance; who finds nothing now finds nothing later either.
+        // The largest gangs have the least chance; a gang that finds no cells now does not find any later either.
         leaving.sort_by_cached_key(|id| (Reverse(self.gangs[id].cpus.len()), *id));
         if !leaving.iter().all(|id| self.elsewhere(*id, |other| other != row).is_some()) {
             return false;
@@ -86,7 +86,7 @@ impl Planner {
         true
     }
 
-    /// Cells for a gang in another permitted row: its own columns before others of its nodes.
+    /// Cells for a gang in another permitted row: preferably in its own columns, otherwise in others of its nodes.
     fn elsewhere(&self, id: JobId, may: impl Fn(usize) -> bool) -> Option<(usize, Arc<[Span]>)> {
         let gang = &self.gangs[&id];
         let rows = || (0..self.rows.len()).filter(|row| *row != gang.row as usize && may(*row));
@@ -97,13 +97,13 @@ impl Planner {
         Some((row, self.rows[row].lowest(&self.layout, &gang.cpus).into()))
     }
 
-    /// Counts on the loads that were heard of, and moves gangs so that the cycle gets shorter.
+    /// Applies the reported loads, and moves gangs so that the cycle gets shorter.
     pub(super) fn rebalance(&mut self) {
         for node in self.state.nodes.values_mut() {
             node.other_threads = node.other_threads_seen;
         }
         let ids: Vec<JobId> = self.gangs.keys().copied().collect();
-        // Each move makes a row lighter, so they come to an end; the bound is for the time that it takes.
+        // Each move makes a row lighter, so repeated passes would end; a single one bounds the time that this takes.
         for id in ids {
             self.move_to_equals(id);
         }
@@ -126,7 +126,7 @@ impl Planner {
         }
     }
 
-    /// The best share of a row's gangs.
+    /// The largest share of a row's gangs.
     fn row_share(&self, row: usize) -> u32 {
         self.rows[row].jobs.iter().map(|id| self.share(*id)).max().unwrap_or(0)
     }

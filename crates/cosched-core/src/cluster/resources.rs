@@ -1,12 +1,12 @@
-//! What a job wants from now on.
+//! Changes of a job's requested resources.
 //!
 //! Problem: users learn what their programs need while these run ("modify resource requirements": LLNL, "Gang Scheduler
 //! Design"), and processes cannot move.
-//! Rule. A job that has not started waits on at its place in its queue, with what it wants now. One that has started keeps
-//! its nodes. What it gives back is free at once. What it wants more it gets at once, or the change is refused and says
-//! what is lacking: a job that runs is not stopped because it asked. Memory and disk space for which somebody waits who
-//! came before it are not there for it. Of more or fewer CPUs it gets other cells, in its row if that has room.
-//! Memory that it was seen to use stays counted, whatever it says.
+//! Rule. A job that has not started continues to wait at its position in its queue, with its new request. A job that has started
+//! keeps its nodes. What it gives back is free at once. What it requests in addition it gets at once, or the change is refused with
+//! the lacking resource as the reason: a running job is not stopped because of its request. Memory and disk space for which an earlier
+//! job waits are not available to it. For more or fewer CPUs it gets other cells, in its row if that has room.
+//! Memory that it was observed to use stays counted, whatever it requests.
 
 use super::admit::key_of;
 use super::input::Refusal;
@@ -20,7 +20,7 @@ use crate::time::Time;
 use alloc::vec::Vec;
 
 impl Want {
-    /// The memory that a job with so many CPUs on a node says it needs there, in bytes.
+    /// The memory that a job with this number of CPUs on a node requests there, in bytes.
     pub fn memory_bytes(&self, node: NodeId, cpus: u32) -> u64 {
         match self {
             Want::PerNode(wants) => wants.iter().find(|want| want.node == node).map_or(0, |want| want.memory_bytes),
@@ -30,7 +30,7 @@ impl Want {
 }
 
 impl Planner {
-    /// The job wants this from now on.
+    /// Replaces a job's request.
     pub(super) fn change_resources(&mut self, now: Time, id: JobId, mut want: Want) -> Result<(), Refusal> {
         want.sort();
         let job = self.state.jobs.get(&id).ok_or(Refusal::UnknownJob(id))?;
@@ -50,7 +50,7 @@ impl Planner {
         Ok(())
     }
 
-    /// The parts of a job that has started, for what it wants now.
+    /// The parts of a job that has started, according to its new request.
     fn parts_of(&self, id: JobId, job: &JobRecord, place: &Place, want: &Want) -> Result<Vec<Part>, Refusal> {
         let had = &place.parts;
         let (cpus, disk): (Vec<u32>, Vec<u64>) = match want {
@@ -73,7 +73,7 @@ impl Planner {
         Ok(had.iter().zip(cpus).zip(disk).map(part).collect())
     }
 
-    /// So many CPUs on the nodes of a job, as evenly as they have room; as they are if their number stays.
+    /// Spreads this number of CPUs over a job's nodes, as evenly as they have room; leaves them as they are if their total is the same.
     fn spread(&self, parts: &[Part], cpus: u32) -> Result<Vec<u32>, Refusal> {
         if parts.iter().map(|part| u64::from(part.cpus)).sum::<u64>() == u64::from(cpus) {
             return Ok(parts.iter().map(|part| part.cpus).collect());
@@ -87,7 +87,7 @@ impl Planner {
             return Err(Refusal::NeverFits { wanted: cpus, most });
         }
         let up_to = |level: u32| has.iter().map(|has| u64::from(level.min(*has))).sum::<u64>();
-        // The highest level to which all can be filled.
+        // The highest level to which all nodes can be filled.
         let (mut low, mut high) = (1, cpus);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -106,7 +106,7 @@ impl Planner {
         self.state.nodes.get(&node).map_or(0, |node| node.capacity.cpus)
     }
 
-    /// Whether there is now what a job that has started wants more.
+    /// Whether there is room now for what a job that has started requests in addition.
     fn check_room(&self, now: Time, id: JobId, job: &JobRecord, place: &Place, parts: &[Part]) -> Result<(), Refusal> {
         let held = matches!(job.stage, Stage::Waiting(_));
         let guest = self.guest(job, now);
@@ -114,7 +114,7 @@ impl Planner {
         for (old, new) in place.parts.iter().zip(parts) {
             let Some(at) = self.layout.index_of(new.node) else { continue };
             let (node, has, used) = (new.node, self.state.nodes[&new.node].capacity, &self.uses[at]);
-            // A held job's memory is not counted; it waits on until there is room.
+            // A held job's memory is not counted; it continues to wait until there is room.
             let more_memory = !held && new.memory_bytes > old.memory_bytes;
             let more_disk = new.disk_bytes > old.disk_bytes;
             if more_memory {
@@ -141,7 +141,7 @@ impl Planner {
         self.check_cells(id, job, parts)
     }
 
-    /// What those who wait and come before a job keep for themselves.
+    /// The reservations of the waiting jobs that come before a job.
     fn reserved_before(&self, now: Time, id: JobId) -> Reserved {
         let mut reserved = Reserved::new(now);
         let key = key_of(id, &self.state.jobs[&id]);
@@ -149,7 +149,7 @@ impl Planner {
         reserved
     }
 
-    /// Whether a row has room for a gang's cells, those that it has now counted as free.
+    /// Whether a row has room for a gang's cells, with its present cells counted as free.
     fn check_cells(&self, id: JobId, job: &JobRecord, parts: &[Part]) -> Result<(), Refusal> {
         if parts.len() < 2 || self.policy(job) != Policy::Gang || self.may_add_row() {
             return Ok(());
@@ -179,7 +179,7 @@ impl Planner {
             place.parts = parts;
         }
         self.count(id, true);
-        // Who gets no cells here gets them when everything is settled.
+        // A gang that gets no cells here gets them in `settle`.
         if let Some(row) = self.gangs.get(&id).map(|gang| gang.row as usize).filter(|_| other_cells) {
             self.evict(id);
             let wanted = self.wanted(id);

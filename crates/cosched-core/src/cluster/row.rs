@@ -1,6 +1,6 @@
-//! A row of the cluster's matrix: which of its cells are free.
+//! A row of the cluster's matrix, with its free cells.
 //!
-//! The cells are bits, and a gang's cells are spans of columns: with 80,000 columns a row has 10 KB, and a gang on all of
+//! The cells are bits, and a gang's cells are spans of columns: with 80,000 columns a row takes 10 KB, and a gang on all of
 //! them is one span.
 
 use super::layout::{Layout, Span, append};
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 const BITS: u32 = u64::BITS;
 
-/// A set of columns, a bit each.
+/// A set of columns, one bit each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bits(Vec<u64>);
 
@@ -46,7 +46,7 @@ impl Bits {
         words(spans).for_each(|(word, mask)| self.0[word] &= !mask);
     }
 
-    /// Adds to `self` what of `spans` is in `first` already, and all of them to `first`.
+    /// Adds to `self` those columns of `spans` that are in `first` already, and adds all of them to `first`.
     pub(super) fn note_again(&mut self, first: &mut Bits, spans: &[Span]) {
         for (word, mask) in words(spans) {
             self.0[word] |= first.0[word] & mask;
@@ -54,7 +54,7 @@ impl Bits {
         }
     }
 
-    /// The lowest `count` columns of `within`, as spans behind `found`; there are so many.
+    /// Appends the lowest `count` columns of `within` to `found`, as spans; there must be that many.
     fn lowest(&self, within: Span, mut count: u32, found: &mut Vec<Span>) {
         for (word, mask) in words(&[within]) {
             let mut left = self.0[word] & mask;
@@ -73,7 +73,7 @@ fn ones(count: u32) -> u64 {
     if count >= BITS { u64::MAX } else { (1 << count) - 1 }
 }
 
-/// The words that the spans touch, and their bits in them.
+/// The words that the spans touch, and the spans' bits in them.
 fn words(spans: &[Span]) -> impl Iterator<Item = (usize, u64)> {
     spans.iter().flat_map(|span| {
         let (first, end) = (span.first, span.end());
@@ -89,11 +89,11 @@ fn words(spans: &[Span]) -> impl Iterator<Item = (usize, u64)> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) free: Bits,
-    /// Free cells of each node, by its place in the layout.
+    /// The number of free cells on each node, by its index in the layout.
     pub(super) free_of: Vec<u32>,
-    /// Free cells of all.
+    /// The number of free cells on all nodes.
     pub(super) free_total: u32,
-    /// The gangs that live here.
+    /// The gangs that have their cells in this row.
     pub(super) jobs: BTreeSet<JobId>,
 }
 
@@ -107,12 +107,12 @@ impl Row {
         }
     }
 
-    /// Whether the nodes, by place, have so many free cells each.
+    /// Whether the nodes have enough free cells; `wanted` has (node's index, CPUs).
     pub(super) fn has_room(&self, wanted: &[(u32, u32)]) -> bool {
         wanted.iter().all(|(node, cpus)| self.free_of[*node as usize] >= *cpus)
     }
 
-    /// The lowest free cells of each node, as many as wanted; there are so many, and `wanted` is ascending.
+    /// The lowest free cells of each node, as many as wanted. There must be that many, and `wanted` must be ascending.
     pub(super) fn lowest(&self, layout: &Layout, wanted: &[(u32, u32)]) -> Vec<Span> {
         let mut spans = Vec::new();
         for (node, cpus) in wanted {

@@ -1,8 +1,8 @@
-//! What must hold of every plan of a cluster, and of what a node makes of it; see the `sound.rs` of one node.
+//! Invariants of every plan of a cluster, and of what a node makes of it; see `crate::sound` for those of one node's plan.
 //!
-//! Rule. The plan is a function of the state, so whoever reads a state checks the plan that it gives as a whole. Whoever plans
-//! changes a few rows at a time, and a large cluster has many: it checks those that are not the very same as in the plan
-//! before, which was checked. Debug builds and the simulation check all of it.
+//! Rule. The plan is a function of the state, so a member that reads a state checks the whole plan that follows from it. The member that
+//! plans changes a few rows at a time, and a large cluster has many rows: it only checks those that are not the same objects as in the
+//! previous plan, which was checked. Debug builds and the simulation check everything.
 
 use super::layout::Layout;
 use super::plan::{LINEUPS_MAX, Plan, PlannedJob, PlannedRow};
@@ -16,10 +16,10 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 impl Plan {
-    /// Whether no two gangs have one CPU in a slot, and all that is said of a gang and of rows agrees.
+    /// Checks that no two gangs have the same CPU in a slot, and that gangs and rows agree with each other.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The first violated invariant.
     pub fn check(&self) -> Result<(), Flaw> {
         for (id, job) in &self.jobs {
             self.has_its_cells(job).then_some(()).ok_or(Flaw::Cells(*id))?;
@@ -27,7 +27,7 @@ impl Plan {
         self.check_rows(&BTreeSet::new())
     }
 
-    /// That this plan comes after `before`, which was checked, and the rows that are new since; all of it in debug builds.
+    /// Checks that this plan comes after `before`, which was checked, and checks its new rows; in debug builds all of it.
     pub(super) fn check_after(&self, before: &Plan) -> Result<(), Flaw> {
         if self.generation <= before.generation {
             return Err(Flaw::Order(self.generation));
@@ -38,7 +38,7 @@ impl Plan {
         self.check_new(before)
     }
 
-    /// A gang that has other cells than before is in a row that is another one.
+    /// Checks only new rows: a gang with other cells than before is always in a row that was made again.
     fn check_new(&self, before: &Plan) -> Result<(), Flaw> {
         self.check_rows(&before.rows.iter().map(Arc::as_ptr).collect())
     }
@@ -54,7 +54,7 @@ impl Plan {
         self.check_cycle()
     }
 
-    /// Where gangs have shares of the slots: nobody has more, and no two have one CPU.
+    /// Where gangs have shares of the slots: no gang has more than its share, and no two gangs have the same CPU.
     fn check_paced(&self, used: &mut Bits) -> Result<(), Flaw> {
         if self.turns.is_empty() || !self.paced.len().is_multiple_of(self.turns.len()) {
             return if self.paced.is_empty() { Ok(()) } else { Err(Flaw::Turn { at: 0 }) };
@@ -112,7 +112,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Every turn is of a row, and a row has as many as the plan says.
+    /// Every turn belongs to a row, and each row has the number of turns that the plan states.
     fn check_cycle(&self) -> Result<(), Flaw> {
         let mut had = alloc::vec![0_u32; self.rows.len()];
         for (at, turn) in (0..).zip(self.turns.iter()) {
@@ -127,7 +127,7 @@ impl Plan {
     }
 }
 
-/// Whether cells are as many on each node as a job has CPUs there.
+/// Whether the cells of a job have as many CPUs on each node as the job has there.
 fn are_of(layout: &Layout, spans: &[super::Span], parts: &[super::Part]) -> bool {
     let cpus = layout.cpus_of(spans);
     let is = |((at, cpus), part): (&(u32, u32), &super::Part)| {
@@ -140,7 +140,7 @@ fn meet(a: &[super::Span], b: &[super::Span]) -> bool {
     a.iter().any(|a| b.iter().any(|b| a.first < b.end() && b.first < a.end()))
 }
 
-/// Whether a node does with gangs that span nodes what the cluster's plan says, and gives its own what is left.
+/// Whether a node's plan runs gangs that span nodes as the cluster's plan does, and gives only the rest to its own.
 pub(super) fn check_filled(plan: &NodePlan, cluster: &Plan, node: NodeId) -> Result<(), Flaw> {
     let is_spanning = |id: &&JobId| cluster.jobs[id].home.is_some() && cluster.part(**id, node).is_some();
     let spanning: BTreeSet<JobId> = cluster.jobs.keys().filter(is_spanning).copied().collect();
@@ -262,7 +262,7 @@ mod tests {
         let mut planner = planner();
         while planner.poll_action().is_some() {}
         let before = Arc::clone(planner.plan());
-        // What the planner keeps of the first gang's cells is the second's.
+        // Gives the first gang the second one's cells in what the planner keeps.
         let wrong = planner.gangs[&JobId(2)].spans.clone();
         planner.evict(JobId(1));
         planner.put(JobId(1), 0, wrong);
@@ -274,7 +274,7 @@ mod tests {
         assert!(Planner::new(planner.state().clone()).is_err());
     }
 
-    /// Its cells can be, and it may not have any.
+    /// The cells are possible, but the job may not have any.
     #[test]
     fn a_state_in_which_a_job_has_slots_that_does_not_run_is_refused() {
         let mut state = planner().state().clone();
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn what_a_node_cannot_do_has_no_slots_there() {
         let mut cluster = Plan::clone(planner().plan());
-        // In a plan that was not checked gang 1 runs beside 3, which has all CPUs.
+        // In a plan that was not checked, gang 1 runs beside gang 3, which has all CPUs.
         row(&mut cluster, 1, |row| row.lineups[0].insert(0, JobId(1)));
         let (plan, flaw) = fill(&cluster, NodeId(0), own().plan(), &Shares::default(), &BTreeSet::new());
         assert!(matches!(flaw, Some(Flaw::TooManyCpus { .. })), "{flaw:?}");

@@ -1,11 +1,11 @@
 //! When a job may start, and how long it may run.
 //!
-//! Rule. A job that is to begin at a time, or after other jobs, waits without a reservation: it holds nobody back, and what is free
-//! meanwhile is for others. When one of the jobs that it comes after ends otherwise than it is to, it never starts: it is ended, with that as the reason.
-//! It can only come after jobs that there were before it, so nobody waits for himself.
-//! A job runs at most for the time that it asks for, not counting the time for which users suspend it, and at most for the time of its
-//! queue, counting everything: that is what the operator promises to those who wait for its memory. Both hold, too, for one that a user
-//! has asked to end: it runs, suspended or not, until it does so.
+//! Rule. A job that is to begin at a time, or after other jobs, waits without a reservation: it blocks no other job, and others use
+//! what is free meanwhile. When a job whose success it is to follow fails, it never starts: it is ended, with that as the reason.
+//! It can only follow jobs that existed before it, so no job waits for itself.
+//! A job runs at most for the time that it requested, not counting the time for which users suspend it, and at most for the time limit of
+//! its queue, counting everything: the operator promises that to jobs that wait for its memory. Both limits also apply to a job that a user
+//! has told to end: it runs, suspended or not, until it does so.
 //! Units: nanoseconds of the wall clock.
 
 use super::input::Refusal;
@@ -17,32 +17,32 @@ use crate::reason::Reason;
 use crate::time::Time;
 use alloc::vec::Vec;
 
-/// A job that another one comes after.
+/// A job that another one follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct After {
-    /// Which one.
+    /// The job to be followed.
     pub job: JobId,
     /// Only if its exit code is 0.
     pub ok: bool,
 }
 
-/// What a job asks for.
+/// A job's requested start and run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// It runs no longer than this.
+    /// The maximum run time, in nanoseconds.
     pub time_ns_max: Option<u64>,
-    /// It starts no earlier.
+    /// The earliest start.
     pub begin: Option<Time>,
-    /// It starts when all of these have ended. Those that have are in it no more.
+    /// It starts when all of these have ended. Ended jobs are removed from the list.
     pub after: Vec<After>,
 }
 
 /// For how long a job has been suspended since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Suspended {
-    /// It is now, since then.
+    /// Since when it is suspended now, if it is.
     pub since: Option<Time>,
-    /// Earlier times together.
+    /// The sum of earlier suspensions, in nanoseconds.
     pub ns: u64,
 }
 
@@ -57,7 +57,7 @@ impl Terms {
 }
 
 impl Planner {
-    /// Whether a job may ask for this.
+    /// Whether a job may have these terms.
     pub(super) fn check_terms(&self, spec: &JobSpec) -> Result<(), Refusal> {
         let of_queue = self.state.config.queues.get(spec.queue as usize).and_then(|queue| queue.time_ns_max);
         if let Some((wanted, most)) = spec.terms.time_ns_max.zip(of_queue).filter(|(wanted, most)| wanted > most) {
@@ -75,13 +75,13 @@ impl Planner {
         if job.place.is_some() { None } else { job.spec.terms.unmet(now) }
     }
 
-    /// How long a job runs at most, from its start on.
+    /// The maximum run time of a job, from its start.
     pub(super) fn time_ns_max(&self, spec: &JobSpec) -> Option<u64> {
         let queue = self.state.config.queues[spec.queue as usize].time_ns_max;
         spec.terms.time_ns_max.into_iter().chain(queue).min()
     }
 
-    /// When a job is over its time, and why. One that is being ended by force, or because it is over its time, has no limit any more.
+    /// When a job exceeds its time limit, and which one. A job that is being ended by force, or because of its time limit, has none.
     pub(super) fn limit(&self, job: &JobRecord) -> Option<(Time, Reason)> {
         let runs_on = matches!(job.stage, Stage::Ready | Stage::Waiting(_) | Stage::Ending(Reason::UserRequest));
         if !runs_on || job.place.is_none() {
@@ -96,30 +96,30 @@ impl Planner {
         limits.min()
     }
 
-    /// When a job that waits for nothing else is to begin.
+    /// When a job that waits for nothing else begins.
     pub(super) fn begins_at(&self, job: &JobRecord) -> Option<Time> {
         job.spec.terms.begin.filter(|_| job.stage == Stage::Waiting(Reason::WaitsForTime))
     }
 
-    /// A user stops a job, or lets it go on.
+    /// A user suspends or resumes a job.
     pub(super) fn note_standing(job: &mut JobRecord, now: Time, standing: Standing) {
         job.standing = standing;
         Planner::note_suspended(job, now);
     }
 
-    /// How long a job has been suspended; one that is to end runs.
+    /// Updates how long a job has been suspended; a job that is to end runs.
     pub(super) fn note_suspended(job: &mut JobRecord, now: Time) {
         let stands = job.standing == Standing::Suspended && !matches!(job.stage, Stage::Ending(_));
         let Suspended { since, ns } = &mut job.suspended;
         match (stands, *since) {
             (true, None) => *since = Some(now),
-            // Before it has started it does not run either.
+            // The time before its start does not count, because it does not run then either.
             (false, Some(from)) => (*since, *ns) = (None, ns.saturating_add(now - from.max(job.ready_since))),
             (true, Some(_)) | (false, None) => (),
         }
     }
 
-    /// A job ended otherwise than with exit code 0: those that were to come after its success never start.
+    /// A job has failed (its exit code is not 0): jobs that were to follow its success never start.
     pub(super) fn failed(&mut self, id: JobId) {
         let waits = |job: &JobRecord| job.spec.terms.after.contains(&After { job: id, ok: true });
         let never: Vec<JobId> = self.state.jobs.iter().filter(|(_, job)| waits(job)).map(|(id, _)| *id).collect();
@@ -130,7 +130,7 @@ impl Planner {
         }
     }
 
-    /// A job has ended, however: nobody waits for it any longer.
+    /// A job has ended, in whatever way: no job waits for it any longer.
     pub(super) fn is_over(&mut self, id: JobId) {
         for job in self.state.jobs.values_mut() {
             job.spec.terms.after.retain(|after| after.job != id);

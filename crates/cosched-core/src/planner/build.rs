@@ -1,4 +1,4 @@
-//! From jobs and matrix to a plan.
+//! Makes a plan from the jobs and the matrix.
 
 use super::{Entry, Planner};
 use crate::id::JobId;
@@ -9,11 +9,11 @@ use crate::time::Time;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// So finely the shares of users are divided at most.
+/// The finest division of users' shares.
 const SCALE_MAX: u64 = 1 << 16;
 
 impl Planner {
-    /// Gives every gang with slots its cells, and takes those of all others back.
+    /// Gives every gang with slots its cells, and frees those of all others.
     pub(super) fn settle_matrix(&mut self) {
         let housed: BTreeSet<JobId> = self.matrix.rows().iter().flat_map(|r| r.jobs()).collect();
         let gone: Vec<JobId> = housed.iter().copied().filter(|id| !self.has_slots(*id)).collect();
@@ -30,14 +30,14 @@ impl Planner {
         for id in homeless {
             self.house(id);
         }
-        // A new row's free cells may take the gangs of an older one.
+        // The free cells of a new row may take in the gangs of an older one.
         if !gone.is_empty() || self.matrix.rows().len() > rows {
             self.matrix.unify();
         }
     }
 
-    /// Gives a gang cells. Its processes cannot move to another node, so its first node is its node for ever; and where it had a place, it
-    /// has that again if it can.
+    /// Gives a gang cells. Its processes cannot move to another node, so its first node stays its node; and if it had a place, it
+    /// gets that again if possible.
     fn house(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let job = &mut entry.job;
@@ -57,7 +57,7 @@ impl Planner {
             .is_some_and(|e| e.policy(self.config.policy) == Policy::Gang && e.standing == Standing::Scheduled)
     }
 
-    /// The plan of the present jobs and matrix; generation and slot are the caller's to set.
+    /// The plan of the present jobs and matrix; the caller sets generation and slot.
     pub(super) fn build(&self) -> Plan {
         let users = self.shares_of_users();
         let slot_shares =
@@ -105,7 +105,7 @@ impl Planner {
         }
     }
 
-    /// Of the gangs with slots of each user: the sum of their shares, and the largest.
+    /// For each user, over the gangs with slots: the sum of their shares, and the largest.
     fn shares_of_users(&self) -> BTreeMap<u32, (u64, u64)> {
         let mut users: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for entry in self.jobs.iter().filter(|(id, _)| self.has_slots(**id)).map(|(_, entry)| entry) {
@@ -116,8 +116,8 @@ impl Planner {
         users
     }
 
-    /// A gang's share of the slots. A user has that of his most urgent gang, and his gangs divide it by their shares: otherwise
-    /// one user with many gangs, asleep ones even, would leave the others next to nothing.
+    /// A gang's share of the slots. A user has the share of their most urgent gang, and their gangs divide it by their own shares: otherwise
+    /// one user with many gangs, even sleeping ones, would leave the others next to nothing.
     fn share_of_turns(&self, entry: &Entry, users: &BTreeMap<u32, (u64, u64)>) -> u32 {
         let scale = users.values().map(|(sum, _)| *sum).max().unwrap_or(1).min(SCALE_MAX);
         let (sum, most) = users.get(&entry.job.owner).copied().unwrap_or((1, 1));

@@ -1,6 +1,6 @@
 //! The planner: jobs in, plans out.
 //!
-//! It keeps the matrix, so that a new plan moves no job without need, and publishes a plan whenever its content has
+//! It keeps the matrix, so that a new plan does not move jobs unnecessarily, and publishes a plan whenever its content has
 //! changed. A refused input changes nothing.
 
 mod build;
@@ -22,7 +22,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What the planner is made for.
+/// The parameters of a planner.
 #[derive(Clone, Debug)]
 pub struct PlannerConfig {
     /// The cluster; at least one node with one CPU.
@@ -33,44 +33,44 @@ pub struct PlannerConfig {
     pub policy: Policy,
     /// What gangs that are not current may do.
     pub sharing: Sharing,
-    /// Where new gangs go.
+    /// How new gangs are placed.
     pub packing: Packing,
-    /// What the classes are worth.
+    /// The classes' shares.
     pub shares: Shares,
 }
 
-/// What can happen.
+/// The planner's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlannerInput {
     /// A job arrives.
     Submit(Job),
     /// Its last process has ended.
     End(JobId),
-    /// A user stops it.
+    /// A user suspends it.
     Suspend(JobId),
-    /// A user lets it go on.
+    /// A user resumes it.
     Resume(JobId),
-    /// It has another class now.
+    /// The job's new class.
     Class(JobId, Class),
-    /// It uses so many CPUs at a time now.
+    /// The number of CPUs that it uses at the same time from now on.
     Cpus(JobId, u32),
-    /// It has another policy now, or follows the machine's.
+    /// Its new policy; `None`: it follows the machine's.
     JobPolicy(JobId, Option<Policy>),
-    /// It has at most this part of the slots now, or as many as it gets.
+    /// The largest part of the slots that it may have; `None`: no limit.
     Share(JobId, Option<SlotShare>),
-    /// What auto has chosen for it, now or for when it is under auto: anything but [`Policy::Auto`].
+    /// The policy that auto has chosen for it, also in advance of its being under auto; never [`Policy::Auto`].
     Choice(JobId, Policy, Reason),
-    /// An agent says that this gang uses no CPU.
+    /// An agent reports that this gang uses no CPU.
     Asleep(JobId),
-    /// An agent says that it uses CPU again.
+    /// An agent reports that it uses CPU again.
     Awake(JobId),
-    /// The machine's policy.
+    /// The machine's new policy.
     MachinePolicy(Policy),
-    /// Soft or strict.
+    /// The machine's new sharing: soft or strict.
     MachineSharing(Sharing),
     /// The length of a slot, in nanoseconds.
     SlotLength(u64),
-    /// What the classes are worth from now on: working hours or off-hours have begun.
+    /// The classes' new shares, when working hours or off-hours begin.
     Shares(Shares),
 }
 
@@ -79,13 +79,13 @@ pub enum PlannerInput {
 pub enum PlannerError {
     /// No such job.
     UnknownJob(JobId),
-    /// There is a job of this name.
+    /// A job of this name exists already.
     DuplicateJob(JobId),
-    /// No node (or not the one that was asked for) has so many CPUs.
+    /// No node, or not the requested one, has this number of CPUs.
     TooManyCpus {
-        /// What the job asked for.
+        /// What the job requested.
         wanted: u32,
-        /// What the largest permitted node has.
+        /// The CPUs of the largest permitted node.
         largest: u32,
     },
     /// A job needs at least one CPU.
@@ -116,9 +116,9 @@ impl core::error::Error for PlannerError {}
 /// What the host has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannerAction {
-    /// This plan holds from its `from_slot` on.
+    /// Publish this plan; it takes effect in its `from_slot`.
     Publish(Arc<Plan>, Reason),
-    /// The plan that was made contradicts itself, and is not published but one without slots: tell people. With the next
+    /// The plan that was made contradicts itself; in its place one without slots is published. Report it. With the next
     /// input all gangs get new cells.
     Unsound(Flaw),
 }
@@ -127,14 +127,14 @@ pub enum PlannerAction {
 struct Entry {
     job: Job,
     standing: Standing,
-    /// What auto has chosen.
+    /// The policy that auto has chosen.
     choice: Policy,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     slot_share: Option<SlotShare>,
 }
 
 impl Entry {
-    /// The policy in force: never auto.
+    /// The policy in force; never auto.
     fn policy(&self, machine: Policy) -> Policy {
         // Only a gang has slots to count.
         if self.slot_share.is_some() {
@@ -153,7 +153,7 @@ pub struct Planner {
     config: PlannerConfig,
     jobs: BTreeMap<JobId, Entry>,
     matrix: Matrix,
-    /// The places that gangs had last.
+    /// The last places of gangs.
     places: BTreeMap<JobId, Vec<u32>>,
     plan: Arc<Plan>,
     turns: phase::Turns,
@@ -186,7 +186,7 @@ impl Planner {
         }
     }
 
-    /// The planner of one node, whose columns are places; it has no job yet.
+    /// The planner of one node, whose columns are places. To be called before the first job arrives.
     #[must_use]
     pub fn with_places(mut self, topology: Arc<Topology>) -> Planner {
         let node = self.config.nodes.first().map_or(NodeId(0), |node| node.id);
@@ -195,12 +195,12 @@ impl Planner {
         self
     }
 
-    /// A job that is to arrive had this place, by its columns: it gets it again, if that is free.
+    /// The columns that a job had before it arrives here: it gets them again, if they are free.
     pub fn remember_place(&mut self, job: JobId, columns: Vec<u32>) {
         self.places.insert(job, columns);
     }
 
-    /// The plan that holds.
+    /// The present plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -215,20 +215,20 @@ impl Planner {
         Ok(())
     }
 
-    /// Takes one of many inputs, such as the jobs that a restarted daemon finds: the plan is made when [`Planner::plan_noted`] says so.
+    /// Takes one of many inputs, such as the jobs that a restarted daemon finds; [`Planner::plan_noted`] then makes the plan.
     ///
     /// # Errors
-    /// As of [`Planner::handle`].
+    /// As for [`Planner::handle`].
     pub fn note(&mut self, input: PlannerInput) -> Result<(), PlannerError> {
         self.take(input).map(drop)
     }
 
-    /// Makes one plan for all that was noted.
+    /// Makes one plan for all inputs of [`Planner::note`].
     pub fn plan_noted(&mut self, now: Time) {
         self.replan(now, Reason::Arrival);
     }
 
-    /// What the host has to do next.
+    /// The next action that the host has to carry out.
     pub fn poll_action(&mut self) -> Option<PlannerAction> {
         self.actions.pop_front()
     }
@@ -304,7 +304,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A gang of another width needs other cells: it gives its old ones back, and is housed anew.
+    /// A gang of another width needs other cells: its old ones are freed, and it gets new ones.
     fn set_cpus(&mut self, id: JobId, cpus: u32) -> Result<(), PlannerError> {
         let job = self.entry(id)?.job;
         self.check_cpus(cpus, job.node)?;
@@ -317,7 +317,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A suspended job stays suspended, whatever its CPU use was.
+    /// A suspended job stays suspended, whatever its CPU use is.
     fn set_asleep(&mut self, id: JobId, asleep: bool) -> Result<(), PlannerError> {
         let entry = self.entry(id)?;
         entry.standing = match (entry.standing, asleep) {
@@ -328,7 +328,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Only a gang can be asleep: a local job has no slots to give up, and gets some at once when it becomes a gang. One with a share
+    /// Only a gang can be asleep: a local job has no slots to give up, and gets some at once when it becomes a gang. A gang with a share
     /// of the slots never is.
     fn wake_local_jobs(&mut self) {
         let machine = self.config.policy;
@@ -387,7 +387,7 @@ mod tests {
         submit(&mut planner, 2);
         planner.handle(Time(0), PlannerInput::Suspend(JobId(2))).unwrap();
         while planner.poll_action().is_some() {}
-        // A cell of the first is gone.
+        // A cell of the first gang is missing.
         planner.matrix.remove(JobId(1));
         planner.matrix.put(0, &[1], JobId(1));
         let said = submit(&mut planner, 3);

@@ -3,9 +3,9 @@
 //! Problem: the turn of slot k is k modulo the cycle's length, so a cycle of another length would jump to any row: an
 //! arrival could take the CPUs from a gang in the middle of its slot, and a job that comes and goes could skew the shares
 //! of all others.
-//! Rule: in the present slot the gangs that run go on running; of the turns that allow it, the one is taken after which
-//! the gang that has waited longest comes soonest; and before that, one in which jobs with a share of the slots have none before
-//! they have earned it, or plans that come fast would give them more. A cycle that is the same as before keeps its phase.
+//! Rule: in the present slot the running gangs continue to run. Of the turns that allow it, the one is taken in which
+//! jobs with a share of the slots run least before they have earned it, otherwise plans in quick succession would give them more; and
+//! of equals the one after which the gang that has waited longest comes soonest. An unchanged cycle keeps its phase.
 //! Units: slots.
 
 use super::Planner;
@@ -21,15 +21,15 @@ use alloc::vec::Vec;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     last_ran: BTreeMap<JobId, Time>,
-    /// Of those that have a share of the slots, up to this slot (exclusive).
+    /// For gangs with a share of the slots, up to slot `accounted_to` (exclusive).
     accounts: BTreeMap<JobId, Account>,
     accounted_to: u64,
-    /// The cycle of the present plan as it was planned, before it was turned into its phase.
+    /// The cycle of the present plan as it was planned, before it was rotated into its phase.
     cycle: Vec<Turn>,
 }
 
 impl Planner {
-    /// Turns the cycle of `plan`, which holds from `now` on, into its phase.
+    /// Rotates the cycle of `plan`, which takes effect at `now`, into its phase.
     pub(super) fn set_phase(&mut self, plan: &mut Plan, now: Time) {
         self.note_runs(plan, now);
         self.note_shares(plan, now);
@@ -50,7 +50,7 @@ impl Planner {
         plan.turns.rotate_left((begin + n - at) % n);
     }
 
-    /// Keeps when each gang last ran; one that never did waits since now.
+    /// Records when each gang last ran; the wait of a gang that never did begins now.
     fn note_runs(&mut self, plan: &Plan, now: Time) {
         let old = &self.plan;
         let last_ran = &mut self.turns.last_ran;
@@ -67,7 +67,7 @@ impl Planner {
         }
     }
 
-    /// Keeps what jobs with a share have earned, the present slot included: who runs in it goes on in it.
+    /// Records what jobs with a share have earned, the present slot included: a job that runs in it continues to run in it.
     fn note_shares(&mut self, plan: &Plan, now: Time) {
         let old = &self.plan;
         let Turns { accounts, accounted_to, .. } = &mut self.turns;
@@ -76,7 +76,7 @@ impl Planner {
             let run = old.turn(slot).map_or(&[][..], |turn| &turn.run);
             accounts.iter_mut().for_each(|(id, account)| account.slot(run.binary_search(id).is_ok()));
         }
-        // With slots of another length they have other numbers.
+        // With slots of another length, slots have other numbers.
         *accounted_to = if plan.slot_length_ns == old.slot_length_ns { end } else { plan.slot_at(now) + 1 };
         accounts.retain(|id, _| plan.jobs.get(id).is_some_and(|job| job.slot_share.is_some()));
         for (id, share) in plan.jobs.iter().filter_map(|(id, job)| Some((*id, job.slot_share?))) {
@@ -84,7 +84,7 @@ impl Planner {
         }
     }
 
-    /// The turn of `cycle` for the present slot.
+    /// The index of the turn of `cycle` for the present slot.
     fn begin(&self, cycle: &[Turn], running: &[JobId]) -> usize {
         let go_on = |turn: &Turn| turn.run.iter().filter(|id| running.binary_search(id).is_ok()).count();
         let most = cycle.iter().map(go_on).max().unwrap_or(0);
@@ -99,7 +99,7 @@ impl Planner {
             let until = slots_until(cycle, *id);
             let runs = |turn: &Turn| turn.run.binary_search(id).is_ok();
             for (at, early) in early.iter_mut().enumerate() {
-                // One that runs in this slot has paid for it.
+                // A job that runs in this slot has paid for it.
                 let next = if waits(id) && runs(&cycle[at]) { 0 } else { until[at] as u64 };
                 *early += account.slots_until_earned().saturating_sub(next);
             }
@@ -109,7 +109,7 @@ impl Planner {
     }
 }
 
-/// For every turn, how many slots later the job has its next one (the turn itself not counted).
+/// For every turn, the number of slots until the job's next turn (the turn itself not counted).
 fn slots_until(cycle: &[Turn], job: JobId) -> Vec<usize> {
     let n = cycle.len();
     let mut delay = vec![0; n];
@@ -175,7 +175,7 @@ mod tests {
         let part = |p: &Planner, id| f64::from(p.plan().jobs[&JobId(id)].turns) / p.plan().turns.len() as f64;
         p.handle(Time(0), PlannerInput::Submit(other(900, Class::Batch))).unwrap();
         assert!((0.45..=0.55).contains(&part(&p, 900)), "{}", part(&p, 900));
-        // Two of the second user's divide what is his; a third user with a more urgent gang has that one's share.
+        // Two gangs of the second user divide that user's share; a third user with a more urgent gang has that gang's share.
         p.handle(Time(0), PlannerInput::Submit(other(901, Class::Batch))).unwrap();
         assert!((0.22..=0.28).contains(&part(&p, 900)), "{}", part(&p, 900));
         p.handle(Time(0), PlannerInput::Submit(Job { owner: 8, ..other(902, Class::Interactive) })).unwrap();

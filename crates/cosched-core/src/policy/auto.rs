@@ -1,88 +1,88 @@
-//! Auto: gang or local, chosen by what a job is seen to do.
+//! Auto: gang or local scheduling, chosen by a job's observed behaviour.
 //!
-//! Problem: gang scheduling with idle CPUs that are lent is at least as good as anything for programs that compute and
+//! Problem: gang scheduling with lending of idle CPUs is at least as good as anything else for programs that compute and
 //! exchange often, local scheduling with spin block is better for programs that wait a lot and block in their waits, and
-//! a program that spins in its waits collapses without a gang. Nobody wants to know beforehand which is which, and
+//! a program that spins in its waits collapses without a gang. Users do not want to find out beforehand which case theirs is, and
 //! programs change.
 //!
-//! Rule. What a job does is seen in windows of about 0.2 to 1 s. In a gang: the part of the CPU time of its slots that it
-//! uses otherwise than by spinning in waits that last [`WAIT_WORTH_NS`] or more; shorter ones are of no use to anybody else.
-//! Below [`WAITS_BELOW_PPM`] it waits a lot, and becomes local: one whose waits nobody sees (not hooked) has blocked by
-//! itself then, as spinning uses CPU time. Its processes spin for [`GANG_SPIN_NS`] in a gang: nobody else has their CPUs
-//! before the node has found them idle. Even to be watched for that costs a fine-grained program some percent, so a gang that
-//! uses [`LENDS_BELOW_PPM`] of its slots in [`LOOKS`] windows in a row waits busy, and is looked at again in each
-//! [`RESTS`]th window. One whose threads block more often than once in [`BLOCKS_EVERY_NS`] of CPU time needs no gang, whether its waits
-//! are seen (those block later) or not: each block hands a CPU to whoever can use it, its own partners among them.
-//! It becomes local, [`EVIDENT`] windows are enough, and it stays local. Locally that part says less, because with
-//! others about even a job that waits uses what it is offered. So there one that uses [`USES_ALL_PPM`] of it becomes a
-//! gang again if its waits are not seen, because it may spin in them, or if they are seen and it is blocked in them less
-//! than [`BLOCKED_ABOVE_PPM`] of its time. And a hooked one does if it spins more than [`SPINS_ABOVE_PPM`] of its CPU
-//! time. Alone, there is nothing to choose: it keeps its policy, and waits busy.
+//! Rule. A job is observed in windows of about 0.2 to 1 s. In a gang: the part of the CPU time of its slots that it
+//! uses otherwise than by spinning in waits that last [`WAIT_WORTH_NS`] or more; shorter waits are of no use to other jobs.
+//! Below [`WAITS_BELOW_PPM`] it waits a lot, and becomes local: a job whose waits are not observed (not hooked) has blocked by
+//! itself then, as spinning uses CPU time. Its processes spin for [`GANG_SPIN_NS`] in a gang: no other job has their CPUs
+//! before the node has found them idle. Even the search for idle CPUs costs a fine-grained program some percent, so a gang that
+//! uses [`LENDS_BELOW_PPM`] of its slots in [`LOOKS`] windows in a row waits busy, and is examined again in each
+//! [`RESTS`]th window. A job whose threads block more often than once in [`BLOCKS_EVERY_NS`] of CPU time needs no gang, whether or not
+//! its waits are observed (hooked waits block later): each block hands a CPU to any thread that can use it, its own partners among them.
+//! It becomes local, [`EVIDENT`] windows are enough, and it stays local. Locally the used part says less, because beside
+//! other jobs even a job that waits uses what it is offered. So a local job that uses [`USES_ALL_PPM`] of it becomes a
+//! gang again if its waits are not observed, because it may spin in them, or if they are and it is blocked in them less
+//! than [`BLOCKED_ABOVE_PPM`] of its time. A hooked one also does if it spins more than [`SPINS_ABOVE_PPM`] of its CPU
+//! time. A job that is alone has nothing to choose: it keeps its policy, and waits busy.
 //!
-//! No flapping: a choice needs [`AutoConfig::windows`] windows in a row that say the same, and the last one must be a
-//! dwell old. The dwell doubles with each change, from `dwell_ns_min` to `dwell_ns_max`, and halves after eight dwells
+//! No flapping: a change needs [`AutoConfig::windows`] windows in a row with the same result, and the last change must be a
+//! dwell ago. The dwell doubles with each change, from `dwell_ns_min` to `dwell_ns_max`, and halves after eight dwells
 //! without one. So, whatever a job does, it is changed at most 2 + log2(max / min) + t / (4 · min) + t / max times in a
-//! time t. A job that was left alone long enough is changed after `dwell_ns_min` and `windows` windows at the latest, and
-//! one that has never been changed after `windows` windows.
+//! time t. A job without a change for long enough is changed after `dwell_ns_min` and `windows` windows at the latest, and
+//! a job that has never been changed after `windows` windows.
 //!
-//! Source: the measurements on Linux in reference/live-mechanisms.md, §1; that it pays to tell them apart by what they
+//! Source: the measurements on Linux in reference/live-mechanisms.md, §1; that it pays to distinguish jobs by how they
 //! wait: Strazdins & Uhlmann 2004. Units: ns; millionths (ppm).
 
 use super::dynamic::Wait;
 use crate::job::Policy;
 use crate::reason::Reason;
 
-/// A gang that uses less of its slots' CPU time waits a lot.
+/// A gang that uses less of its slots' CPU time than this waits a lot.
 const WAITS_BELOW_PPM: u64 = 700_000;
 
-/// What is spun in waits that are shorter on average is not called wasted: about four times what a block, the wake-up and
-/// the two switches cost.
+/// Spinning does not count as wasted in waits that are shorter than this on average: about four times the cost of a block, the wake-up
+/// and the two switches.
 const WAIT_WORTH_NS: u64 = 100_000;
 
 /// A job that blocks more often than once in this much CPU time needs no gang. A hooked wait blocks after [`GANG_SPIN_NS`] at the earliest.
 const BLOCKS_EVERY_NS: u64 = 500_000;
 
-/// Windows in a row that are enough to see that.
+/// The number of such windows in a row that is enough evidence.
 const EVIDENT: u32 = 3;
 
-/// The spin time of a gang's processes under auto. The processes that they wait for run, so most waits are short; the idle
+/// The spin time of a gang's processes under auto. The processes that they wait for run at the same time, so most waits are short; the idle
 /// probe needs a millisecond and more to find a CPU that could be lent.
 pub const GANG_SPIN_NS: u64 = 2_000_000;
 
-/// A gang that uses less of its slots' CPU time has something to lend.
+/// A gang that uses less of its slots' CPU time than this has something to lend.
 const LENDS_BELOW_PPM: u64 = 900_000;
 
-/// Windows in which a gang has to have nothing to lend before it waits busy.
+/// The number of windows in which a gang has to have nothing to lend before it waits busy.
 const LOOKS: u32 = 2;
 
-/// Windows from then on until it is looked at again.
+/// The number of windows from then on until it is examined again.
 const RESTS: u32 = 20;
 
-/// A local job that is blocked for less of its time waits little.
+/// A local job that is blocked for less of its time than this waits little.
 const BLOCKED_ABOVE_PPM: u64 = 200_000;
 
-/// A local job that spins for more of its CPU time had better be a gang.
+/// A local job that spins for more of its CPU time than this should be a gang.
 const SPINS_ABOVE_PPM: u64 = 300_000;
 
-/// A local job that uses less of what it is offered waits for something, if only for a disk.
+/// A local job that uses less of what it is offered than this waits for something, if only for a disk.
 const USES_ALL_PPM: u64 = 900_000;
 
-/// A window in which a job was offered less of its length says nothing.
+/// A window in which a job was offered less of its length than this is not evaluated.
 const OFFERED_PPM_MIN: u64 = 20_000;
 
-/// Dwells without a change after which the dwell halves.
+/// The number of dwells without a change after which the dwell halves.
 const CALM_DWELLS: u64 = 8;
 
-/// How fast to choose.
+/// How fast policies change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutoConfig {
-    /// Windows in a row that have to say the same.
+    /// The number of windows in a row that must have the same result.
     pub windows: u32,
-    /// The least time between two changes.
+    /// The shortest time between two changes.
     pub dwell_ns_min: u64,
-    /// What that grows to for a job that changes often.
+    /// The longest such time, for a job that changes often.
     pub dwell_ns_max: u64,
-    /// What a job gets that waits a lot: [`Policy::Local`], or [`Policy::Pb`] where the node boosts.
+    /// The policy of a job that waits a lot: [`Policy::Local`], or [`Policy::Pb`] where the node boosts.
     pub waiting: Policy,
 }
 
@@ -92,15 +92,15 @@ impl Default for AutoConfig {
     }
 }
 
-/// What a job did in a window, on one node, all its processes together.
+/// What was observed of a job in one window on one node, for all its processes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The length of the window.
     pub interval_ns: u64,
-    /// CPU time that it used: a gang in its own slots, without what it had in the background.
+    /// CPU time that it used: for a gang in its own slots only, without its time in the background.
     pub cpu_ns: u64,
     /// CPU time that its slots offered to it, or its share while it is local. Where local jobs compete with a gang in its
-    /// slots, its part by their weights: what they take is not what it leaves.
+    /// slots, the gang's part by their weights, so that time taken by them does not count as unused by the gang.
     pub offered_ns: u64,
     /// Waits for messages.
     pub waits: u64,
@@ -108,16 +108,16 @@ pub struct Seen {
     pub spin_ns: u64,
     /// Time that it was blocked in waits.
     pub block_ns: u64,
-    /// How often its threads gave their CPUs away; 0 where that was not looked at.
+    /// How often its threads gave up their CPUs voluntarily; 0 if that was not observed.
     pub blocks: u64,
-    /// Whether the wait library is loaded and sees its waits.
+    /// Whether the wait library is loaded and observes its waits.
     pub hooked: bool,
-    /// How many other jobs want its CPUs.
+    /// The number of other jobs that want its CPUs.
     pub rivals: u32,
 }
 
 impl Seen {
-    /// Whether the window says anything about the job.
+    /// Whether the window is evidence about the job.
     fn counts(&self) -> bool {
         self.rivals > 0 && self.offered_ns > ppm_of(self.interval_ns, OFFERED_PPM_MIN)
     }
@@ -126,7 +126,7 @@ impl Seen {
         self.blocks > self.cpu_ns / BLOCKS_EVERY_NS
     }
 
-    /// CPU time that it did not spin away in waits in which another could have used the CPU.
+    /// CPU time without what it spun away in waits during which another job could have used the CPU.
     fn useful_ns(&self) -> u64 {
         let worth = self.hooked && self.spin_ns / self.waits.max(1) >= WAIT_WORTH_NS;
         if worth { self.cpu_ns.saturating_sub(self.spin_ns) } else { self.cpu_ns }
@@ -137,14 +137,14 @@ fn ppm_of(ns: u64, ppm: u64) -> u64 {
     (u128::from(ns) * u128::from(ppm) / 1_000_000).min(u128::from(u64::MAX)) as u64
 }
 
-/// How a job is to be scheduled, and why.
+/// A job's scheduling, and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// [`Policy::Gang`], [`Policy::Local`] or [`Policy::Pb`].
     pub policy: Policy,
     /// How its processes wait: busy or spin block.
     pub wait: Wait,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -153,21 +153,21 @@ pub struct Choice {
 pub struct Auto {
     config: AutoConfig,
     choice: Choice,
-    /// Why it has its policy, which it has also while it is alone.
+    /// The reason for its policy, which it also keeps while it is alone.
     reason: Reason,
-    /// Windows in a row that asked for a change, and for what reason.
+    /// The number of windows in a row that were in favour of a change, and their reason.
     asked: (u32, Reason),
-    /// Windows in a row in which it had nothing to lend as a gang, or waited busy.
+    /// The number of windows in a row in which it had nothing to lend as a gang, or waited busy.
     nothing_to_lend: u32,
     dwell_ns: u64,
-    /// Since the last change; enough for a change at the beginning.
+    /// The time since the last change; at the beginning long enough for one.
     since_ns: u64,
-    /// Since the last change or the last time that the dwell was halved.
+    /// The time since the last change, or since the dwell was last halved.
     calm_ns: u64,
 }
 
 impl Auto {
-    /// A job of which nothing is known is a gang that blocks if it can: that is never a disaster.
+    /// A new job is a gang that blocks if it can: that is never a disaster.
     pub fn new(config: AutoConfig) -> Auto {
         let reason = Reason::NotSeenYet;
         Auto {
@@ -182,12 +182,12 @@ impl Auto {
         }
     }
 
-    /// What holds for the job.
+    /// The choice in force.
     pub fn choice(&self) -> Choice {
         self.choice
     }
 
-    /// Takes a window, and says what holds from now on if that is something else.
+    /// Evaluates a window. Returns the choice if it has changed.
     pub fn see(&mut self, seen: &Seen) -> Option<Choice> {
         self.pass(seen.interval_ns);
         let policy = self.next_policy(seen);
@@ -197,7 +197,7 @@ impl Auto {
         (self.choice != before).then_some(self.choice)
     }
 
-    /// How a job waits that can be told.
+    /// How a hooked job waits.
     fn next_wait(&mut self, policy: Policy, seen: &Seen) -> Wait {
         if policy != Policy::Gang {
             self.nothing_to_lend = 0;
@@ -242,7 +242,7 @@ impl Auto {
         if self.asked.0 < windows || self.since_ns < self.dwell_ns {
             return policy;
         }
-        // The first change is free: a job that has just begun has shown what it is.
+        // The first change is free: a job that has just begun has shown its behaviour.
         if self.since_ns < u64::MAX {
             self.dwell_ns = self.dwell_ns.saturating_mul(2).min(self.config.dwell_ns_max);
         }
@@ -252,13 +252,13 @@ impl Auto {
     }
 }
 
-/// Why a gang should be local, if it should.
+/// The reason why a gang should become local, if there is one.
 fn leaves_gang(seen: &Seen) -> Option<Reason> {
     let waits = seen.useful_ns() < ppm_of(seen.offered_ns, WAITS_BELOW_PPM);
     (waits || seen.blocks_often()).then_some(Reason::WaitsMuch)
 }
 
-/// Why a local job should be a gang, if it should.
+/// The reason why a local job should become a gang, if there is one.
 fn leaves_local(seen: &Seen) -> Option<Reason> {
     let uses_all = seen.cpu_ns > ppm_of(seen.offered_ns, USES_ALL_PPM);
     if !seen.hooked {
@@ -288,7 +288,7 @@ mod tests {
         Seen { hooked: true, waits: 100, spin_ns, block_ns, ..window(cpu_ms) }
     }
 
-    /// The changes of policy that windows lead to, each with the number of the window.
+    /// The changes of policy that result from the windows, each with the window's index.
     fn changes(auto: &mut Auto, windows: impl IntoIterator<Item = Seen>) -> Vec<(usize, Policy, Reason)> {
         let mut found = Vec::new();
         for (i, seen) in windows.into_iter().enumerate() {
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn who_changes_often_dwells_longer_until_it_has_calmed_down() {
         let mut auto = local();
-        // It always says what would have it changed.
+        // Always the behaviour that is in favour of a change.
         let contrary =
             |auto: &Auto| if auto.choice().policy == Policy::Gang { hooked(30, 0, 60) } else { hooked(95, 0, 0) };
         let mut gaps = Vec::new();

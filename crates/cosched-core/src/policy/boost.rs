@@ -1,23 +1,23 @@
 //! Boost, live: which job of a node gets the CPUs now, and for how long (PB and DCS).
 //!
-//! Problem: a message that waits says who can use a CPU well, but a job whose messages always wait would keep the CPUs
-//! for ever, and a boost that changes every millisecond costs more than it brings.
+//! Problem: a waiting message shows which job can use a CPU well, but a job whose messages always wait would keep the CPUs
+//! for ever, and a boost that changes every millisecond costs more than it gains.
 //!
-//! Rule. *Whom*: the candidate of Zhang et al. 2000, §2.4.4 ([`boost_candidate`]), over jobs instead of processes. *How
-//! long*: a boosted job that can go on keeps the CPUs at least `hold_ns_min`, and at most `quantum_ns` while others are
+//! Rule. *Which job*: the candidate of Zhang et al. 2000, §2.4.4 ([`boost_candidate`]), over jobs instead of processes. *How
+//! long*: a boosted job that still is a candidate keeps the CPUs at least `hold_ns_min`, and at most `quantum_ns` while others are
 //! candidates (20 ms is the quantum of the paper's highest level). *Fair over a second*, as the paper's scheduler was
 //! (§2.1: all processes are raised once a second): a candidate's part of the CPU time that the table's jobs use is its
-//! share over the shares of all candidates. What it is short of is its lag, which fades with `fair_over_ns`; a job that
-//! is no candidate gathers none. The tolerance of a job is `tolerance_ppm` of its part of `fair_over_ns`. A candidate
-//! whose lag is above its tolerance is boosted before all others until it has caught up; one that is ahead by more than
-//! its tolerance is not boosted over one that is not. DCS is the same machine, but a message that comes chooses
-//! ([`Booster::arrived`]), and a look only ends what must end and helps who is behind.
+//! share over the shares of all candidates. The part that it did not get is its lag, which decays with `fair_over_ns`; a job that
+//! is not a candidate accumulates none. The tolerance of a job is `tolerance_ppm` of its part of `fair_over_ns`. A candidate
+//! whose lag is above its tolerance is boosted before all others until it has caught up; a job that is ahead by more than
+//! its tolerance is not boosted before one that is not. DCS is the same machine, but there the arrival of a message chooses
+//! ([`Booster::arrived`]), and the periodic call only ends a boost that must end and helps jobs that are behind.
 //!
 //! Bound. When the boosted job gets the CPUs: a job that is always a candidate beside n − 1 others, with the part f of
 //! the shares, gets at least (1 − tolerance) · f of them over a long time, and waits for them at most
 //! (tolerance · `fair_over_ns` + n · `quantum_ns`) / f ([`BoostConfig::starvation_ns`]). `tests/properties_boost.rs`.
 //!
-//! Units: ns; millionths (ppm); shares are relative. Nothing here allocates but [`Booster::new`].
+//! Units: ns; millionths (ppm); shares are relative. Only [`Booster::new`] allocates.
 
 use super::dynamic::{Endpoint, Heuristic, OnArrival, boost_candidate, interrupts};
 use crate::id::JobId;
@@ -27,26 +27,26 @@ use alloc::vec::Vec;
 
 const PPM: i128 = 1_000_000;
 
-/// No job uses more between two looks: 1000 CPUs for an hour. A counter that jumps further is wrong, and lags stay far
+/// The largest use of CPU time between two calls: 1000 CPUs for an hour. A counter that jumps further is wrong, and lags stay far
 /// from overflow.
 const USED_NS_MAX: u64 = 1000 * 3600 * 1_000_000_000;
 
-/// How to boost.
+/// The parameters of boosting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoostConfig {
-    /// What chooses: the periodic look (PB), or the arrival of a message (DCS). With `None` only who is behind is helped.
+    /// What chooses: the periodic call (PB), or the arrival of a message (DCS). With `None`, only jobs that are behind are boosted.
     pub on_arrival: OnArrival,
-    /// In what order the periodic look searches for whom.
+    /// The order of the periodic search.
     pub heuristic: Heuristic,
-    /// A boosted job that can go on keeps the CPUs for so long.
+    /// A boosted job that still is a candidate keeps the CPUs for at least this time.
     pub hold_ns_min: u64,
-    /// And no longer than this while others are candidates.
+    /// And for at most this time while others are candidates.
     pub quantum_ns: u64,
-    /// Over what time shares hold.
+    /// The time over which CPU time is divided by shares.
     pub fair_over_ns: u64,
-    /// How far a job may be from its part, in millionths of it; `None` is not fair at all.
+    /// How far a job may be from its part, in millionths of it; `None`: no fairness.
     pub tolerance_ppm: Option<u32>,
-    /// The most jobs of a table; those beyond are never boosted.
+    /// The maximum number of jobs in a table; jobs beyond it are never boosted.
     pub jobs_max: usize,
 }
 
@@ -65,8 +65,8 @@ impl Default for BoostConfig {
 }
 
 impl BoostConfig {
-    /// The longest time for which a job that is always a candidate can be without the CPUs, beside others so that all
-    /// are `jobs`, with `share` of the `total` of their shares; `None` if that is not bounded.
+    /// The longest time for which a job that is always a candidate can be without the CPUs, among `jobs` jobs in total, with
+    /// `share` of the `total` of their shares; `None` if it is unbounded.
     pub fn starvation_ns(&self, jobs: u64, share: u32, total: u32) -> Option<u64> {
         let tolerance_ppm = u64::from(self.tolerance_ppm?);
         let tolerance_ns = self.fair_over_ns / 1_000_000 * tolerance_ppm;
@@ -76,25 +76,25 @@ impl BoostConfig {
     }
 }
 
-/// What the node sees of a job.
+/// The node's view of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoostView {
-    /// Its name; a job may change its place in the table.
+    /// Its identifier; its position in the table may change.
     pub job: JobId,
-    /// What its processes do, the most urgent of them: served before computing, waiting, blocked.
+    /// The most urgent state of its processes: served before computing, waiting, blocked.
     pub endpoint: Endpoint,
     /// Its share of the CPU time.
     pub share: u32,
-    /// Its CPU time on this node since any beginning.
+    /// Its CPU time on this node, counted from any starting point.
     pub cpu_ns: u64,
 }
 
-/// What a look has decided.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boost {
-    /// The place in the table of the job that has the boost from now on; nobody else has.
+    /// The index in the table of the only job that is boosted from now on; `None`: no job is.
     pub candidate: Option<usize>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -102,13 +102,13 @@ pub struct Boost {
 struct Account {
     job: JobId,
     cpu_ns: u64,
-    /// CPU time that it should have had and has not; negative if it is ahead.
+    /// CPU time that it should have had and did not get; negative if it is ahead.
     lag_ns: i64,
     tolerance_ns: i64,
-    /// Now, and at the look before.
+    /// As of the last call.
     candidate: bool,
     share: u32,
-    /// CPU time since the look before.
+    /// CPU time since the previous call.
     used_ns: u64,
 }
 
@@ -122,7 +122,7 @@ impl Account {
 struct Held {
     job: JobId,
     since: Time,
-    /// It has the boost because it was behind, until it has caught up.
+    /// It is boosted because it was behind, until it has caught up.
     catches_up: bool,
 }
 
@@ -136,14 +136,14 @@ pub struct Booster {
 }
 
 impl Booster {
-    /// A booster that has seen nothing. All its memory is taken here.
+    /// A booster without history. All its memory is allocated here.
     pub fn new(config: BoostConfig) -> Booster {
-        // Twice, for the moment in which the jobs of two tables stand side by side.
+        // Twice, because for a moment the accounts of two tables exist side by side.
         Booster { config, accounts: Vec::with_capacity(2 * config.jobs_max), last: None, held: None }
     }
 
-    /// Looks at the table and says who has the boost. `current` is the job that has the CPU, where the search begins;
-    /// `None` is nobody.
+    /// Evaluates the table and returns the job to boost. `current` is the job that has the CPU, where the search begins;
+    /// `None`: no job.
     pub fn look(&mut self, now: Time, current: Option<usize>, table: &[BoostView]) -> Boost {
         let table = self.settle(now, table);
         let boosted = self.boosted();
@@ -157,7 +157,7 @@ impl Booster {
         let found = self.behind(tired).map(|place| (place, Reason::BehindItsShare));
         let found = found.or_else(|| match self.config.on_arrival {
             OnArrival::Periodic => self.search(current.unwrap_or(0), tired, table),
-            // The job that a message raised goes on until its quantum ends or it waits again.
+            // The job that a message raised keeps the boost until its quantum ends or it waits again.
             OnArrival::Interrupt | OnArrival::None => {
                 let same = boosted.map(|(place, _)| place).filter(|place| tired != Some(*place));
                 same.filter(|place| self.accounts[*place].candidate).map(|place| (place, Reason::Boosted))
@@ -171,7 +171,7 @@ impl Booster {
         Boost { candidate: Some(place), reason }
     }
 
-    /// A message came for the job at a place: whether that raises it (DCS). `current` is the job that is believed to have
+    /// A message arrived for the job at index `job`: whether that raises it (DCS). `current` is the job that is believed to have
     /// the CPU.
     pub fn arrived(&mut self, now: Time, job: usize, current: Option<usize>, table: &[BoostView]) -> Option<Boost> {
         let table = self.settle(now, table);
@@ -189,11 +189,11 @@ impl Booster {
         Some(Boost { candidate: Some(job), reason: Reason::MessageArrived })
     }
 
-    /// Gives the boost to a job; one that has it already keeps the time since which it does.
+    /// Gives the boost to a job; if it has it already, its start time is kept.
     fn hold(&mut self, now: Time, place: usize, catches_up: bool) {
         let job = self.accounts[place].job;
         match &mut self.held {
-            // A quantum that is over begins anew: nobody else wanted the CPUs.
+            // A quantum that is over starts again: no other job wanted the CPUs.
             Some(held) if held.job == job && now - held.since < self.config.quantum_ns => held.catches_up = catches_up,
             _ => self.held = Some(Held { job, since: now, catches_up }),
         }
@@ -216,7 +216,7 @@ impl Booster {
         self.accounts.iter().enumerate().any(|(i, a)| i != place && a.candidate)
     }
 
-    /// The candidate that is the furthest behind, for its share, of those that are too far behind.
+    /// Of the candidates that are too far behind, the one that is furthest behind for its share.
     fn behind(&self, tired: Option<usize>) -> Option<usize> {
         self.config.tolerance_ppm?;
         let late = |(i, a): &(usize, &Account)| a.candidate && Some(*i) != tired && a.lag_ns > a.tolerance_ns;
@@ -230,7 +230,7 @@ impl Booster {
         self.config.tolerance_ppm.is_some() && account.lag_ns < -account.tolerance_ns
     }
 
-    /// The paper's search, among those that are not ahead; among all if nobody else is a candidate.
+    /// The paper's search among the jobs that are not ahead; among all if it finds none.
     fn search(&self, current: usize, tired: Option<usize>, table: &[BoostView]) -> Option<(usize, Reason)> {
         let current = tired.unwrap_or(current).min(table.len().saturating_sub(1));
         let search = |may: &dyn Fn(usize) -> bool| {
@@ -242,7 +242,7 @@ impl Booster {
         Some((place, if served { Reason::MessageWaiting } else { Reason::HasWork }))
     }
 
-    /// Brings the accounts up to date with the table, and returns the part of it that there are accounts for.
+    /// Brings the accounts up to date with the table, and returns the part of the table that has accounts.
     fn settle<'a>(&mut self, now: Time, table: &'a [BoostView]) -> &'a [BoostView] {
         let table = &table[..table.len().min(self.config.jobs_max)];
         self.line_up(table);
@@ -263,7 +263,7 @@ impl Booster {
         table
     }
 
-    /// Puts the accounts into the order of the table: new jobs get one, those that are gone lose theirs.
+    /// Puts the accounts into the order of the table: new jobs get one, and those of missing jobs are removed.
     fn line_up(&mut self, table: &[BoostView]) {
         for (place, view) in table.iter().enumerate() {
             let found = self.accounts[place..].iter().position(|a| a.job == view.job);
@@ -281,7 +281,7 @@ impl Booster {
         self.accounts.truncate(table.len());
     }
 
-    /// Shares out the CPU time since the last look, among those that were candidates then. What others used up to their
+    /// Distributes the CPU time since the last call among the jobs that were candidates then. What other jobs used up to their
     /// share is theirs; what they used beyond it they owe.
     fn charge(&mut self) {
         let wanted = |a: &&mut Account| a.candidate || a.used_ns > 0;
@@ -332,7 +332,7 @@ mod tests {
             endpoints.iter().enumerate().map(view).collect()
         }
 
-        /// Time passes, then a look.
+        /// Time passes, then `look` is called.
         fn after(&mut self, ns: u64, endpoints: &[Endpoint]) -> (Option<usize>, Reason) {
             self.now = self.now + ns;
             if let Some(current) = self.current {
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn one_that_is_behind_catches_up() {
         let mut rig = Rig::new(BoostConfig { quantum_ns: u64::MAX, ..BoostConfig::default() }, 2);
-        // A fifth of the half of a second: after 200 ms the other is 100 ms behind.
+        // A fifth of half a second: after 200 ms the other job is 100 ms behind.
         let first = (0..300).position(|_| rig.after(MS, &[S, C]) == (Some(1), Reason::BehindItsShare));
         assert!(first.is_some_and(|ms| (200..260).contains(&ms)), "{first:?}");
         let until = (0..300).position(|_| rig.after(MS, &[S, C]).0 == Some(0));

@@ -1,4 +1,4 @@
-//! Sets of columns of the matrix, a bit each: a plan of many gangs asks often whether one fits.
+//! Sets of columns of the matrix, one bit each: planning with many gangs often checks whether one fits.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ const BITS: usize = u64::BITS as usize;
 pub(crate) struct Columns(Vec<u64>);
 
 impl Columns {
-    /// These columns, of `total` ones.
+    /// These columns, out of `total`.
     pub(crate) fn new(total: usize, columns: impl Iterator<Item = usize>) -> Columns {
         let mut words = vec![0; total.div_ceil(BITS)];
         for column in columns {
@@ -23,7 +23,7 @@ impl Columns {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Whether all of `other` are here. Both are of the same matrix.
+    /// Whether all of `other` are in this set. Both must be of the same matrix.
     pub(crate) fn contains(&self, other: &Columns) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| b & !a == 0)
     }
@@ -34,7 +34,7 @@ impl Columns {
         both.filter(|(_, word)| *word != 0).map(|(i, word)| i * BITS + word.trailing_zeros() as usize).next()
     }
 
-    /// Takes all of `other` out.
+    /// Removes all of `other`.
     pub(crate) fn take(&mut self, other: &Columns) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= !b);
     }
@@ -44,7 +44,7 @@ impl Columns {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
     }
 
-    /// Takes one column out.
+    /// Removes one column.
     pub(crate) fn take_one(&mut self, column: usize) {
         self.0[column / BITS] &= !(1 << (column % BITS));
     }

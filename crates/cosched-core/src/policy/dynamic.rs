@@ -1,11 +1,11 @@
 //! Dynamic coscheduling: how a process waits × what a node does when a message arrives.
 //!
-//! Problem: without slots nobody guarantees that the partner of a process runs. But the messages tell: one that arrived
-//! says that its sender ran a moment ago, one that does not come says that its sender does not run.
+//! Problem: without slots there is no guarantee that the partner of a process runs. But messages are evidence: one that arrived
+//! shows that its sender ran a moment ago, one that does not come shows that its sender does not run.
 //!
 //! Rule. *Waiting*: a process spins for its message (busy wait), or spins for the spin time and then blocks (spin block)
 //! or lowers itself below all others and raises one that can use the CPU (spin yield). *On arrival*: nothing; an
-//! interrupt raises the receiver if it does not run (demand-based coscheduling, DCS); or every period the node looks at
+//! interrupt raises the receiver if it does not run (demand-based coscheduling, DCS); or the node periodically examines
 //! its processes' endpoints and raises one (periodic boost, PB). The product of the two is the design space.
 //!
 //! Source: Zhang, Sivasubramaniam, Moreira, Franke 2000, §2.4 and Table 1. Units: levels are 0 (low) to 59 (high).
@@ -13,11 +13,11 @@
 /// How a process waits for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
-    /// It spins until the message is there.
+    /// It spins until the message arrives.
     Busy,
     /// It spins for the spin time, then blocks.
     SpinBlock,
-    /// It spins for the spin time, then gives way and spins on.
+    /// It spins for the spin time, then yields and continues to spin.
     SpinYield,
 }
 
@@ -28,11 +28,11 @@ pub enum OnArrival {
     None,
     /// An interrupt raises the receiver, unless it runs (DCS).
     Interrupt,
-    /// A periodic look at the endpoints raises a candidate (PB).
+    /// A periodic search of the endpoints raises a candidate (PB).
     Periodic,
 }
 
-/// What can be seen of a process from outside.
+/// The state of a process as observed from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Asleep: for I/O, or blocked in a receive. Never a candidate.
@@ -41,37 +41,37 @@ pub enum Endpoint {
     Computing,
     /// Can run, and is in a receive whose message has not come.
     Waiting,
-    /// Can run, and is in a receive whose message is there.
+    /// Can run, and is in a receive whose message has arrived.
     Served,
 }
 
-/// In what order [`boost_candidate`] looks for whom.
+/// The order in which [`boost_candidate`] searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Heuristic {
-    /// From the current process on: the first that is served, else the first that computes (Zhang et al. §2.4.4).
+    /// From the current process on: the first that is served, otherwise the first that computes (Zhang et al. §2.4.4).
     #[default]
     Paper,
-    /// As the paper's, but from the one after the current process: others come first.
+    /// As `Paper`, but from the process after the current one: the others come first.
     OthersFirst,
     /// Only processes that are served.
     ServedOnly,
-    /// From the current process on: the first that computes, else the first that is served.
+    /// From the current process on: the first that computes, otherwise the first that is served.
     ComputingFirst,
 }
 
-/// What a look at the endpoints found.
+/// The result of a search of the endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The place of the process to boost in the node's table.
+    /// The index of the process to boost in the node's table.
     pub candidate: Option<usize>,
-    /// Endpoints that were looked at in the first pass; each costs time.
+    /// The number of endpoints examined in the first pass; each costs time.
     pub looked_at: u32,
 }
 
 /// The process that a node should boost.
 ///
-/// `table(i)` tells what process `i` of `len` does, in the order of their arrival on the node; `current` is the one that
-/// has the CPU. With `but_current` that one is neither looked at nor chosen (spin yield: the yielding process itself).
+/// `table(i)` is the state of process `i` of `len`, in the order of their arrival on the node; `current` is the one that
+/// has the CPU. With `but_current` that one is neither examined nor chosen (spin yield: the yielding process itself).
 pub fn boost_candidate(
     heuristic: Heuristic,
     len: usize,
@@ -109,13 +109,13 @@ pub fn boost_candidate(
 }
 
 /// Whether the arrival of a message raises an interrupt under DCS: not if the network interface believes that the
-/// receiver has the CPU, and not for one that blocked itself (its own wake-up rule holds) or has ended.
+/// receiver has the CPU, and not for a process that blocked by itself (its own wake-up rule applies) or has ended.
 pub fn interrupts(receiver_noted_as_running: bool, blocked_or_ended: bool) -> bool {
     !receiver_noted_as_running && !blocked_or_ended
 }
 
-/// The level of a process that gives way: one below the lowest of the others on its node, at least 0. Alone it keeps
-/// its own.
+/// The level of a process that yields: one below the lowest of the others on its node, at least 0. A process that is alone
+/// keeps its own level.
 pub fn yield_level(own: u8, others: impl Iterator<Item = u8>) -> u8 {
     others.min().map_or(own, |lowest| lowest.saturating_sub(1))
 }

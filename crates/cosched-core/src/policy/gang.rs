@@ -1,19 +1,20 @@
 //! Gang scheduling: the cycle of rows.
 //!
 //! Problem: rows of the matrix take turns, and jobs of a higher class should get more of the time; no job may starve;
-//! and no CPU should stand idle in a row while some job could use it.
+//! and no CPU should be idle in a row while some job could use it.
 //!
-//! Rule. A user has the share of his most urgent gang, however many he has; they divide it by the shares of their classes. A row weighs as much as the highest share among the gangs that live in it. A cycle has as many turns as the
+//! Rule. A user has the share of their most urgent gang, however many gangs they have; the gangs divide it by the shares of their
+//! classes. A row weighs as much as the highest share among its residents. A cycle has as many turns as the
 //! weights (divided by their greatest common divisor) add up to: W. A row of weight w has w of them, its k-th (from 0)
-//! not before turn ⌊k·W/w⌋ and before turn ⌈(k+1)·W/w⌉; of the rows that may have a turn the one whose time ends first
+//! not before turn ⌊k·W/w⌋ and before turn ⌈(k+1)·W/w⌉; of the rows that may have a turn, the one with the earliest deadline
 //! has it, of equals the first row. That is always possible (Tijdeman 1980, "The chairman assignment problem"; Baruah
 //! et al. 1996, proportionate progress), so a row waits at most 2·⌈W/w⌉ turns for its next one.
 //!
-//! In each turn, columns that the row leaves free are lent, in this order: to single-CPU jobs and to gangs all of whose
-//! own columns are free, least served for their share first (alternate scheduling). Where columns are counted, a single-CPU
-//! job fills any free column of its node: nothing ties a lone process to a column. Where they are places, its CPU does. When several jobs compete for what is free, the cycle
-//! is repeated a few times, so that they take turns there too. A job with a share of the slots runs in its row only when it
-//! has earned a slot (`share.rs`); else its columns are free.
+//! In each turn, columns that the row leaves free are lent to single-CPU jobs and to gangs whose own columns are all
+//! free, the least served for their share first (alternate scheduling). Where columns only count CPUs, a single-CPU
+//! job fills any free column of its node, because a single process is not tied to a column. Where they are places, it needs its own
+//! column. When several jobs compete for what is free, the cycle is repeated a few times, so that they take turns there too. A job
+//! with a share of the slots runs in its row only when it has earned a slot (`share.rs`); otherwise its columns are free.
 //!
 //! Source: LLNL, "Gang Scheduler Design" (jobs of one computer "make use of available entries", a share in proportion);
 //! Feitelson 1996 (alternate scheduling). Table 2 of the LLNL paper is what weights of 2, 1 and 1 give.
@@ -31,10 +32,10 @@ use alloc::vec::Vec;
 /// The longest cycle, in turns; weights are scaled down to fit.
 const CYCLE_TURNS_MAX: u64 = 4096;
 
-/// How often a cycle is repeated at most, for the jobs that fill what is free.
+/// The maximum number of repetitions of a cycle, for the jobs that fill free columns.
 const REPEATS_MAX: usize = 8;
 
-/// The cycle of a matrix. `share` gives each gang's share by its class, `slot_shares` are those of the slots that jobs may have at most.
+/// The cycle of a matrix. `share` is each gang's share by its class, `slot_shares` the largest part of the slots of jobs that have one.
 pub(crate) fn cycle(
     matrix: &Matrix,
     share: impl Fn(JobId) -> u32,
@@ -43,7 +44,7 @@ pub(crate) fn cycle(
     let order = row_order(&row_weights(matrix, &share));
     let gangs = gangs(matrix, &share);
     let slots = slots(matrix, &gangs, slot_shares);
-    // As many repeats as jobs compete for the free cells of some row.
+    // One repetition for each job that competes for the free cells of the same row.
     let guests = slots.iter().map(|s| s.guests.len()).max().unwrap_or(0);
     let repeats = guests.clamp(1, REPEATS_MAX).min((CYCLE_TURNS_MAX as usize / order.len().max(1)).max(1));
     let repeats = repeats * share::repeats(order.len() * repeats, slot_shares.values().copied());
@@ -62,9 +63,9 @@ pub(crate) fn cycle(
     order.iter().cycle().zip(runs).map(turn).collect()
 }
 
-/// The row after `current` that has gangs, round the matrix; `current` itself if no other has any, `None` if none has.
+/// The next row after `current` that has gangs, cyclically; `current` itself if no other has any, `None` if none has.
 ///
-/// This is the cycle of rows of equal weight, for those who decide one row at a time (Zhang et al. 2000, §2.2: a CPU
+/// This is the cycle of rows of equal weight, for callers that decide one row at a time (Zhang et al. 2000, §2.2: a CPU
 /// "does not move to the next row until the next quantum").
 pub fn next_row(matrix: &Matrix, current: usize) -> Option<usize> {
     let rows = matrix.rows().len();
@@ -77,16 +78,16 @@ struct Gang {
     row: usize,
     share: u64,
     columns: Columns,
-    /// All columns of its node, for a single-CPU job where columns are counted; they are as good as its own.
+    /// All columns of its node, for a single-CPU job where columns only count CPUs; they are as good as its own.
     instead: Option<Columns>,
 }
 
-/// What is the same whenever a row has its turn. Gangs are named by their place in the list of all.
+/// What is the same in all turns of a row. Gangs are given by their index in the list of all gangs.
 struct Slot {
     residents: Vec<usize>,
-    /// What no gang that lives here has.
+    /// The columns that no resident has.
     free: Columns,
-    /// Gangs of other rows that fit into what is free, at times.
+    /// Gangs of other rows that fit into the free columns, at least at times.
     guests: Vec<usize>,
 }
 
@@ -115,7 +116,7 @@ fn slots(matrix: &Matrix, gangs: &[Gang], slot_shares: &BTreeMap<JobId, SlotShar
         let is_free = |c: &usize| cells[*c].is_none_or(|id| slot_shares.contains_key(&id));
         let at_times = Columns::new(cells.len(), (0..cells.len()).filter(is_free));
         let fits = |g: &usize| gangs[*g].row != row && room(&at_times, &gangs[*g]);
-        // Nobody fits into a full row, and with many gangs most rows are full.
+        // No gang fits into a full row, and with many gangs most rows are full.
         let guests = if at_times.is_empty() { Vec::new() } else { (0..gangs.len()).filter(fits).collect() };
         Slot { residents: Vec::new(), guests, free }
     };
@@ -129,7 +130,7 @@ fn row_weights(matrix: &Matrix, share: &impl Fn(JobId) -> u32) -> Vec<u64> {
     scaled(&matrix.rows().iter().map(weight).collect::<Vec<u64>>(), CYCLE_TURNS_MAX)
 }
 
-/// Weights, each at least 1, in their lowest terms and so that they add up to about `turns_max` at most.
+/// The weights in their lowest terms, each at least 1, scaled so that their sum is at most about `turns_max`.
 pub(crate) fn scaled(weights: &[u64], turns_max: u64) -> Vec<u64> {
     let divisor = weights.iter().fold(0, |a, b| gcd(a, *b)).max(1);
     let weights: Vec<u64> = weights.iter().map(|w| w / divisor).collect();
@@ -144,12 +145,12 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The rows of a cycle's turns: each has its part, as evenly spread as can be.
+/// The row of each turn of a cycle: each row has its part, spread as evenly as possible.
 pub(crate) fn row_order(weights: &[u64]) -> Vec<usize> {
     let sum: u64 = weights.iter().sum();
     let mut had = vec![0_u64; weights.len()];
     let mut order = Vec::with_capacity(sum as usize);
-    // Who may have a turn, by when its time ends, and who may not yet, by when it may.
+    // The rows that may have a turn, by deadline, and those that may not yet, by when they may.
     let (mut ready, mut later) = (BTreeSet::new(), BTreeSet::new());
     later.extend((0..weights.len()).map(|row| (0, row)));
     for turn in 0..sum {
@@ -166,7 +167,7 @@ pub(crate) fn row_order(weights: &[u64]) -> Vec<usize> {
     order
 }
 
-/// Who owns CPUs when this row has its turn, ascending, of those who may.
+/// The gangs that own CPUs when this row has its turn, ascending, out of those for which `may` is true.
 fn occupants(slot: &Slot, gangs: &[Gang], served: &[u64], may: impl Fn(usize) -> bool) -> Vec<usize> {
     let (mut run, out): (Vec<usize>, Vec<usize>) = slot.residents.iter().partition(|g| may(**g));
     if slot.guests.is_empty() {
@@ -201,7 +202,7 @@ fn room(free: &Columns, gang: &Gang) -> bool {
     }
 }
 
-/// Takes a gang's columns from those that are free; a single-CPU job's own one if it is free, else another.
+/// Takes a gang's columns from the free ones; for a single-CPU job its own if that is free, otherwise another one of its node.
 fn lend(free: &mut Columns, gang: &Gang) {
     if free.contains(&gang.columns) {
         free.take(&gang.columns);
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(row_order(&[5, 1, 1]), [0, 0, 0, 1, 0, 0, 2]);
     }
 
-    /// All that the module's text promises of an order.
+    /// Checks everything that the module's text promises of an order.
     fn assert_even(weights: &[u64]) {
         let order = row_order(weights);
         let sum: u64 = weights.iter().sum();

@@ -1,27 +1,27 @@
-//! When slots are divided with neighbours, and by how much: what the looks at them add up to.
+//! When slots are divided with neighbours, and in what proportion: the evaluation of several samples.
 //!
-//! The problem: a look says who wants a CPU at one moment; a part that followed each of them would swing, and cost the gangs for every shell. The
-//! rule: the part in force is the mean of the last ten looks' parts (`neighbours.rs`), but no more than twice what the neighbours have used: who is
-//! seen waiting at every look and computes little cannot stop gangs by that.
-//! Slots are divided only against neighbours who want a CPU most of the time: whoever sleeps in between, such as a shell, has his CPU by weight
-//! when he wakes, and a divided slot would make him wait for its held part. Hysteresis: a division begins when six of the last ten looks have
-//! found a part of a tenth or more, and ends when two have; in between the part in force changes when the mean has moved by 0.05.
-//! Held gangs may fill CPUs that stay idle, as Linux would let them, while the neighbours have threads for a quarter of the CPUs at most, in
-//! most of the looks that have seen any. Where fewer CPUs are idle a gang piles up on them, and is still there when its own part begins.
+//! The problem: a sample shows which programs want a CPU at one moment; a part that followed each sample would swing, and every shell would cost
+//! the gangs time. The rule: the part in force is the mean of the last ten samples' parts (`neighbours.rs`), but no more than twice what the
+//! neighbours have used: programs that wait in every sample and compute little cannot stop gangs that way.
+//! Slots are divided only with neighbours that want a CPU most of the time: a program that sleeps in between, such as a shell, gets its CPU by
+//! weight when it wakes, and in a divided slot it would have to wait for its held part. Hysteresis: a division begins when six of the last ten
+//! samples have found a part of a tenth or more, and ends when two have; in between, the part in force changes when the mean has moved by 0.05.
+//! Held gangs may fill CPUs that stay idle, as Linux would let them, while the neighbours have threads for at most a quarter of the CPUs, in
+//! most of the samples that have found any. Where fewer CPUs are idle, a gang crowds onto them, and is still there when its own part begins.
 //! Units: parts of the time, 0 to 1.
 
 use super::neighbours::{Neighbour, Ours, fair_part};
 
-/// A look counts as one that has found somebody from this part on: less is left to weights, which cost a gang no more than that.
+/// A sample counts as one that has found neighbours from this part on: a smaller part is left to weights, which cost a gang no more than that.
 const FOUND: f64 = 0.1;
-/// Slots are divided from so many such looks on, and no more when there are only so many.
+/// Slots are divided from this number of such samples on, and no longer when at most `END` are left.
 const BEGIN: usize = 6;
 const END: usize = 2;
 /// The part in force follows the mean in steps of at least this.
 const STEP: f64 = 0.05;
-/// The part is so many times what neighbours have used, at most: a part that grows is used at once by who has waited for it.
+/// The part is at most this multiple of what neighbours have used: neighbours that have waited use a growing part at once.
 const USED_TIMES: f64 = 2.0;
-/// How many looks count.
+/// The number of samples that count.
 const LOOKS: usize = 10;
 
 /// How slots are divided.
@@ -33,18 +33,18 @@ pub struct Held {
     pub fill: bool,
 }
 
-/// What one look has found.
+/// The result of one sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
-    /// The part of the time that is theirs.
+    /// The part of the time that belongs to the neighbours.
     part: f64,
-    /// The part of the CPUs on which they were seen that they have used since the look before.
+    /// The part that they have used since the previous sample, of the CPUs on which they were seen.
     used: f64,
-    /// They left most CPUs.
+    /// They left most CPUs free.
     leave_most: bool,
 }
 
-/// The division that is in force, by the last looks.
+/// The division that is in force, by the last samples.
 #[derive(Clone, Debug, Default)]
 pub struct HeldPart {
     looks: [Found; LOOKS],
@@ -53,8 +53,8 @@ pub struct HeldPart {
 }
 
 impl HeldPart {
-    /// Takes what one look has found, and the CPUs' worth of time that neighbours have used since the one before, where that is known. Returns
-    /// what is in force from now on.
+    /// Takes one sample, and the CPUs' worth of time that neighbours have used since the previous one, where that is known. Returns
+    /// the division in force from now on.
     pub fn look(&mut self, ours: Ours, neighbours: &[Neighbour], used_cpus: Option<f64>) -> Held {
         let threads = neighbours.iter().fold(0u32, |sum, neighbour| sum.saturating_add(neighbour.threads));
         let on_cpus = f64::from(threads.clamp(1, ours.cpus.max(1)));
@@ -79,7 +79,7 @@ impl HeldPart {
         self.in_force
     }
 
-    /// Whether the last looks have seen nobody.
+    /// Whether the last samples have found no neighbours.
     pub fn is_quiet(&self) -> bool {
         self.in_force.part == 0.0 && self.looks.iter().all(|look| look.part == 0.0)
     }
@@ -131,7 +131,7 @@ mod tests {
         let mut held = HeldPart::default();
         let last = (0..40).map(|_| held.look(ONE_GANG, &sessions(2, 1), Some(0.1)).part).last();
         assert!(last.unwrap() <= 0.1, "{last:?}");
-        // A hog has the whole of what is held for it.
+        // A hog uses everything that is held for it.
         let mut used = 0.3;
         (0..60).for_each(|_| used = 2.0 * held.look(ONE_GANG, &sessions(2, 1), Some(used)).part);
         assert!(used > 1.2, "{used}");

@@ -1,10 +1,10 @@
-//! Local scheduling: every node's operating system on its own, with shares.
+//! Local scheduling: each node's operating system schedules on its own, with shares.
 //!
 //! Problem: some jobs gain nothing from a gang's slots (they hardly communicate, or they block instead of spinning), and
 //! then slots only cost. Strazdins & Uhlmann (2004) found local scheduling as good or better for such programs.
 //! Rule: no slots; a job's weight is its class's share, times its CPUs, because the operating system divides a group's
-//! weight over the CPUs on which it runs. A gang competes with local jobs only in its own turns, so there it weighs
-//! the more the fewer they are: share times cycle over turns. Over a cycle both get CPU time by their shares
+//! weight over the CPUs on which it runs. A gang competes with local jobs only in its own turns, so its weight there
+//! is inversely proportional to them: share times cycle over turns. Over a cycle both get CPU time by their shares
 //! (LLNL, "Gang Scheduler Design": "a similar quantity of processor cycles whether registered for gang scheduling or
 //! not").
 //! Units: weights are relative, scaled so that the largest is 10000, and at least 1.
@@ -14,17 +14,17 @@ use alloc::vec::Vec;
 /// The largest weight.
 const WEIGHT_MAX: u128 = 10_000;
 
-/// Keeps the fractions of a turn in whole numbers.
+/// Keeps fractions of a turn in integers.
 const SCALE: u128 = 1 << 20;
 
-/// What a weight is made of.
+/// The inputs of one weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     /// The class's share.
     pub(crate) share: u32,
-    /// CPUs at a time.
+    /// CPUs at the same time.
     pub(crate) cpus: u32,
-    /// The turns in which it owns CPUs, of how many; (1, 1) for a job without slots.
+    /// The turns in which it owns CPUs, and the turns in total; (1, 1) for a job without slots.
     pub(crate) turns: (u32, u32),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Part {
 pub(crate) fn weights(parts: &[Part]) -> Vec<u32> {
     let raw = |p: &Part| {
         let (own, cycle) = p.turns;
-        // 64 bits would do for any machine, but not for any share that an operator may write.
+        // 64 bits would be enough for any machine, but not for any share that an operator may set.
         u128::from(p.cpus.max(1)) * u128::from(p.share) * u128::from(cycle) * SCALE / u128::from(own.max(1))
     };
     let raw: Vec<u128> = parts.iter().map(raw).collect();

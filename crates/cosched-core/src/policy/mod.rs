@@ -1,4 +1,4 @@
-//! The policies, a file each.
+//! The policies, one file each.
 
 pub(crate) mod auto;
 pub(crate) mod boost;
@@ -13,6 +13,6 @@ pub(crate) mod share;
 
 use core::ops::RangeInclusive;
 
-/// The lengths that a slot may have, in nanoseconds: 10 ms to 30 s. Below, the switch itself costs too much; the LLNL
+/// The lengths that a slot may have, in nanoseconds: 10 ms to 30 s. Below that, the switch itself costs too much; the LLNL
 /// gang scheduler used 30 s ("Gang Scheduler Design").
 pub const SLOT_LENGTH_NS: RangeInclusive<u64> = 10_000_000..=30_000_000_000;

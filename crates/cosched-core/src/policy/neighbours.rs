@@ -1,25 +1,25 @@
-//! Fair to neighbours: how much of each slot belongs to the programs that are no jobs.
+//! Fairness to neighbours: the part of each slot that belongs to programs that are not jobs.
 //!
 //! The problem: a gang makes progress only while all of it runs, so it cannot share its CPUs with others as Linux shares them, some
 //! milliseconds here and some there (Ousterhout 1982). A weight that keeps the others away takes from them what Linux would give them.
 //! The rule: time is shared instead of CPUs. A part of every slot, the *held part*, is kept for neighbours: the gang is held on all its CPUs
 //! together. The part is what proportional sharing by weight gives to the neighbours, each job counting as one session. That is what
-//! they have under plain Linux, as long as they want all CPUs. A few threads that leave CPUs have more there, up to a CPU each, as the load
+//! they get under plain Linux, as long as they want all CPUs. A few threads that leave CPUs free get more there, up to a CPU each, as the load
 //! balancer moves the gang's processes out of their way; a gang as wide as the machine cannot run beside them, and would pay with all its
-//! CPUs for one. The gang keeps a tenth of each slot in any case. When this is done, and by how much, `held.rs` says.
+//! CPUs for one. The gang keeps a tenth of each slot in any case. When slots are divided, and in what proportion, is decided in `held.rs`.
 //! Sources: calc_group_shares and find_busiest_group in kernel/sched/fair.c (a group's weight is divided over the CPUs where it runs, and load is
 //! balanced by weight); measured in docs/decisions/0046.
 
-/// Those who share one weight and are no jobs: a session, a cgroup or a bare task.
+/// Threads that share one weight and belong to no job: a session, a cgroup or a bare task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbour {
-    /// Its weight, where that of a job is 1.
+    /// Its weight, relative to a job's weight of 1.
     pub weight: f64,
     /// Its threads that run or wait for a CPU.
     pub threads: u32,
 }
 
-/// The jobs that they are weighed against.
+/// The jobs against which neighbours are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Ours {
     /// CPUs of the machine.
@@ -32,7 +32,7 @@ pub struct Ours {
 
 /// The largest part of a slot that is held.
 const PART_MAX: f64 = 0.9;
-/// The part of the time (0 to 0.9) that belongs to `neighbours` who want a CPU now, where they and the gangs cannot run side by side.
+/// The part of the time (0 to 0.9) that belongs to `neighbours` that want a CPU now, where they and the gangs cannot run side by side.
 pub(super) fn fair_part(ours: Ours, neighbours: &[Neighbour]) -> f64 {
     let (threads, weight) = neighbours.iter().fold((0u32, 0.0), |(threads, weight), neighbour| {
         (threads.saturating_add(neighbour.threads), weight + neighbour.weight)
@@ -43,11 +43,11 @@ pub(super) fn fair_part(ours: Ours, neighbours: &[Neighbour]) -> f64 {
     (weight / (weight + f64::from(ours.jobs.max(1)))).min(PART_MAX)
 }
 
-/// Longer slots are divided in pieces of at most this, each with its own held part: neighbours should not wait for longer.
+/// Longer slots are divided into pieces of at most this length, each with its own held part, so that neighbours do not wait longer.
 const PIECE_NS_MAX: u64 = 40_000_000;
 
-/// Whether the moment `into_ns` nanoseconds after the beginning of a slot is held, and how long after that beginning this changes. Gangs have
-/// the first part of each piece, so that on all nodes of a cluster they begin together, whatever each of them keeps for its neighbours.
+/// Whether the time `into_ns` nanoseconds after the beginning of a slot is held, and how long after that beginning this changes. Gangs have
+/// the first part of each piece, so that they begin together on all nodes of a cluster, whatever part each node keeps for its neighbours.
 pub fn phase(slot_length_ns: u64, part: f64, into_ns: u64) -> (bool, u64) {
     let pieces = slot_length_ns.div_ceil(PIECE_NS_MAX).max(1);
     let piece_ns = (slot_length_ns / pieces).max(1);
@@ -76,11 +76,11 @@ pub(super) mod tests {
     #[test]
     fn neighbours_have_what_proportional_sharing_gives_them() {
         close(fair_part(ONE_GANG, &[]), 0.0);
-        // A lone thread has half of the time, not a CPU of its own: all of the gang's CPUs wait for it.
+        // A lone thread gets half of the time, not a CPU of its own: all of the gang's CPUs wait for it.
         close(fair_part(ONE_GANG, &sessions(1, 1)), 0.5);
         close(fair_part(ONE_GANG, &sessions(2, 1)), 2.0 / 3.0);
         close(fair_part(ONE_GANG, &sessions(4, 1)), 0.8);
-        // One session on all CPUs is divided as the gang is, however many threads it has.
+        // One session on all CPUs shares them equally with the gang, whatever its number of threads.
         close(fair_part(ONE_GANG, &sessions(1, 2)), 0.5);
         close(fair_part(ONE_GANG, &sessions(1, 1000)), 0.5);
         let two_gangs = Ours { jobs: 2, ..ONE_GANG };

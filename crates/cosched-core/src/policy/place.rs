@@ -1,30 +1,30 @@
-//! Places: which CPUs the cells of a gang are.
+//! Places: which CPUs the cells of a gang stand for.
 //!
 //! Problem: programs bind themselves, and each believes that it is alone. Two `mpirun -n 1` side by side bind themselves to the same first
 //! core while another one is idle; and threads of one gang that share a core with another gang's, or whose data lies in the memory of
-//! another socket, are slow. A gang of N cells therefore has N particular CPUs, its place, and its processes see no others.
+//! core while another one is idle; and threads of one gang that share a core with another gang's, or whose data is in the memory of
 //!
 //! Rule. Of the CPUs that are free in a row, a gang gets, in this order of importance:
-//! 1. cores of which nobody else in the row has a CPU, one CPU of each, before two CPUs of a core (siblings);
+//! 1. cores of which no other gang of the row has a CPU, one CPU of each, before two CPUs of a core (siblings);
 //! 2. if these do not suffice, the siblings of its own cores, before siblings of another gang's;
-//! 3. each of these from as few sockets, NUMA nodes and caches (in this order) as can be;
-//! 4. of several sockets, NUMA nodes or caches with room for all, the one with the least: large ones stay for large gangs; of equals the first.
+//! 3. each of these from as few sockets, NUMA nodes and caches (in this order) as possible;
+//! 4. of several sockets, NUMA nodes or caches with room for all, the smallest one: large ones stay for large gangs; of equals the first.
 //!
-//! A gang that had a place before (it was asleep or stopped, or the daemon was restarted) gets the same again, if a row has it free: its
+//! A gang that had a place before (it was asleep or stopped, or the daemon was restarted) gets the same one again, if it is free in a row: its
 //! data may still be in the caches. A gang keeps its place as long as it keeps its cells; it gets another one when another width is
-//! asked for, or when a whole row can be given up because its gangs fit into others.
+//! requested, or when a whole row can be given up because its gangs fit into others.
 //!
 //! Source: the order of hwloc-distrib and of Slurm's `--cpu-bind=cores`, cores before threads; best fit against fragmentation: Knuth,
-//! TAOCP 2.5. Units: CPUs. It takes time in proportion to the CPUs of the node, and their logarithm.
+//! TAOCP 2.5. Units: CPUs. Time: O(n log n) in the CPUs of the node.
 
 use crate::topology::{Cpu, Topology};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// A free CPU: what it is part of, from large to small, and its column.
+/// A free CPU: its socket, NUMA node and cache, and its column.
 type Free = ([u32; 3], u32);
 
-/// The columns for a gang of `wanted` CPUs, ascending, of those that are free; `None` when these are too few.
+/// The columns for a gang of `wanted` CPUs, ascending, out of the free ones; `None` when these are too few.
 pub(crate) fn place(topology: &Topology, is_free: impl Fn(usize) -> bool, wanted: usize) -> Option<Vec<u32>> {
     let mut cores: BTreeMap<u32, Core> = BTreeMap::new();
     for (column, cpu) in topology.cpus().iter().enumerate() {
@@ -57,7 +57,7 @@ pub(crate) fn place(topology: &Topology, is_free: impl Fn(usize) -> bool, wanted
 #[derive(Default)]
 struct Core {
     free: Vec<Free>,
-    /// Somebody else has one of its CPUs.
+    /// Another gang has one of its CPUs.
     is_shared: bool,
 }
 
@@ -65,19 +65,19 @@ fn free_cpu(cpu: Cpu, column: usize) -> Free {
     ([cpu.socket, cpu.numa_node, cpu.cache], column as u32)
 }
 
-/// Takes `count` of these CPUs, which are sorted, from as few parts of a level as can be: all of the largest ones, and the rest from the smallest
-/// that has it.
+/// Takes `count` of these CPUs, which must be sorted, from as few parts of a level as possible: all CPUs of the largest parts, and the rest from the
+/// smallest part that has enough.
 fn take(cpus: &[Free], mut count: usize, level: usize, taken: &mut Vec<u32>) {
     if count == cpus.len() || level == 3 {
         taken.extend(cpus[..count].iter().map(|(_, column)| *column));
         return;
     }
     let mut parts: Vec<&[Free]> = cpus.chunk_by(|a, b| a.0[level] == b.0[level]).collect();
-    // Stable: of equals the first.
+    // A stable sort: of equals the first.
     parts.sort_by_key(|part| part.len());
     while count > 0 {
         let at = parts.partition_point(|part| part.len() < count).min(parts.len() - 1);
-        // Where none has all, the first of the largest.
+        // If no part has enough, the first of the largest.
         let at = parts.partition_point(|part| part.len() < parts[at].len());
         let part = parts.remove(at);
         let some = count.min(part.len());

@@ -1,4 +1,4 @@
-//! The node's own planner is told of what the cluster's state says about the jobs that are here, and of the cluster's settings.
+//! Passes the cluster's settings, and what its state says about the node's jobs, on to the node's own planner.
 
 use super::{Here, Known, LocalAction, LocalJob, LocalScheduler};
 use crate::agent::AgentAction;
@@ -9,7 +9,7 @@ use crate::planner::PlannerInput;
 use crate::reason::Reason;
 use alloc::vec::Vec;
 
-/// Whether a user has suspended it. What is to end must be able to.
+/// Whether a user has suspended it. A job that is to end must be able to run.
 fn is_suspended((stage, standing): (Stage, Standing)) -> bool {
     standing == Standing::Suspended && !matches!(stage, Stage::Ending(_) | Stage::Clearing)
 }
@@ -19,14 +19,14 @@ fn waits((stage, _): (Stage, Standing)) -> bool {
 }
 
 impl LocalJob {
-    /// The same job as the cluster has it, but for who has suspended it.
+    /// The same job with the values of the cluster's record, except for whether it is suspended.
     fn as_told(self, record: &JobRecord, node: NodeId) -> LocalJob {
         let JobSpec { class, policy, slot_share, .. } = record.spec;
         let told = LocalJob { class, policy, slot_share, ..self };
         let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
         let Some(part) = parts.iter().find(|part| part.node == node) else { return told };
         let memory_bytes = record.spec.want.memory_bytes(node, part.cpus);
-        // One that has lost its other nodes is this node's alone.
+        // A job that has lost its other nodes is on this node alone.
         LocalJob { cpus: part.cpus, memory_bytes, spans: parts.len() > 1, ..told }
     }
 }
@@ -65,18 +65,18 @@ impl LocalScheduler {
     }
 
     fn follow_job(&mut self, id: JobId, known: &Known) {
-        // What was left may have a twin: a store that has lost its data can give its number again.
+        // A job that was left may have a namesake: a store that has lost its data may use its number again.
         let Some(here) = self.here.get(&id).copied().filter(|here| !here.left) else { return };
         let Some(record) = known.state.jobs.get(&id) else { return self.forget(id, here) };
         let says = (record.stage, record.standing);
         let mut job = here.job.as_told(record, known.node);
-        // Until a plan holds that knows of the loss, it has its cells.
+        // Until a plan that includes the loss is in force, it has its cells.
         job.spans |=
             self.cluster.as_ref().is_some_and(|plan| plan.jobs.get(&id).is_some_and(|job| job.parts.len() > 1));
         if here.says.map(is_suspended) != Some(is_suspended(says)) {
             job.suspended = is_suspended(says);
         }
-        // Of its own jobs the node plans those that wait otherwise; of others all that is said.
+        // Of single-node jobs only waiting matters to the plan, because the own planner has the rest; of others everything does.
         let is_news = here.says != Some(says) && (job.spans || here.says.is_some_and(waits) != waits(says));
         self.is_stale |= is_news;
         self.here.insert(id, Here { job, says: Some(says), ..here });
@@ -88,7 +88,7 @@ impl LocalScheduler {
         self.follow_sleep(id, here.says.is_some_and(|(_, standing)| standing == Standing::Asleep));
     }
 
-    /// One that was found asleep, or that a user has resumed, maybe on another node.
+    /// Follows the sleep of a job that was found asleep, or that a user has resumed, maybe on another node.
     fn follow_sleep(&mut self, id: JobId, slept: bool) {
         let Some(here) = self.here.get(&id) else { return };
         let sleeps = here.says.is_some_and(|(_, standing)| standing == Standing::Asleep);
@@ -103,7 +103,7 @@ impl LocalScheduler {
         }
     }
 
-    /// The cluster does not know it: it stays as it was.
+    /// The cluster does not know the job: it stays as it was.
     fn forget(&mut self, id: JobId, here: Here) {
         self.is_stale |= here.says.is_some();
         self.here.insert(id, Here { says: None, ..here });

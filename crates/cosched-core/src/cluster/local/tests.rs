@@ -6,7 +6,7 @@ const NODE: NodeId = NodeId(0);
 const SPANNING: JobId = JobId(1);
 const OWN: JobId = JobId(2);
 
-/// Two nodes of two CPUs: job 1 has both CPUs of both and keeps what is left, job 2 one of node 0.
+/// Two nodes of two CPUs: job 1 has both CPUs of both nodes and continues after a node loss, job 2 has one CPU of node 0.
 fn cluster() -> ClusterPlanner {
     let mut planner = two_nodes(2);
     for (id, nodes, cpus) in [(SPANNING, &[0, 1][..], 2), (OWN, &[0][..], 1)] {
@@ -30,7 +30,7 @@ fn local() -> LocalScheduler {
     local
 }
 
-/// What is known of the cluster becomes known here, and takes effect; what the host had to do.
+/// Passes the cluster's state on to the node and applies it; returns the actions for the host.
 fn settle(local: &mut LocalScheduler, planner: &ClusterPlanner) -> Vec<LocalAction> {
     let known = Known { node: NODE, state: planner.state(), revision: planner.plan().generation, in_touch: true };
     let mut actions = Vec::new();
@@ -96,7 +96,7 @@ fn both_planners_jobs_are_in_the_nodes_plan() {
     assert_eq!(planned(&local), [SPANNING]);
 }
 
-/// It was stopped for ever in strict sharing: no planner had it.
+/// Regression: with strict sharing it was stopped for ever, because no planner had it.
 #[test]
 fn a_gang_that_has_lost_its_other_nodes_is_the_nodes_own() {
     let (mut planner, mut local) = (cluster(), local());
@@ -123,7 +123,7 @@ fn what_a_user_has_decided_counts_at_once_and_without_slots() {
     local.no_slots();
     settle(&mut local, &planner);
     assert_eq!([SPANNING, OWN].map(|id| local.disposition(id)), [Disposition::Stop; 2]);
-    // A signal that asks it to end, before the store has heard of that.
+    // A signal that tells it to end, before the store has heard of that.
     local.suspend(OWN, false);
     settle(&mut local, &planner);
     assert_eq!(local.disposition(OWN), Disposition::Run);
@@ -148,7 +148,7 @@ fn without_a_good_clock_nobody_has_slots() {
     assert_eq!((stopped(&local), local.owners().next()), (0, None));
 }
 
-/// What has no place any more by a copy of the store that was put back goes on.
+/// A job that has lost its place through a restored copy of the store continues.
 #[test]
 fn a_state_that_does_not_know_a_job_changes_nothing_of_it() {
     let (planner, mut local) = (cluster(), local());
@@ -162,7 +162,7 @@ fn a_state_that_does_not_know_a_job_changes_nothing_of_it() {
     assert_eq!(local.disposition(OWN), Disposition::Run);
 }
 
-/// Under strict sharing it was stopped for ever: a plan of the cluster's has no room for it.
+/// Regression: with strict sharing it was stopped for ever, because no plan of the cluster has room for it.
 #[test]
 fn what_the_cluster_has_forgotten_is_left_to_the_operating_system() {
     let (planner, mut local) = (cluster(), local());
@@ -184,7 +184,7 @@ fn what_the_cluster_has_forgotten_is_left_to_the_operating_system() {
 fn sleep_is_told_to_the_own_planner_and_a_user_ends_it_from_anywhere() {
     let (mut planner, mut local) = (cluster(), local());
     settle(&mut local, &planner);
-    // The daemon was restarted: the cluster knows that it sleeps.
+    // The daemon was restarted: the cluster knows that the job sleeps.
     planner.handle(Time(1), Time(1), Input::Asleep(OWN)).unwrap();
     settle(&mut local, &planner);
     assert_eq!((local.is_asleep(OWN), local.plan().jobs[&OWN].standing), (true, Standing::Asleep));
