@@ -1,4 +1,4 @@
-//! `cosched join`: a process enters a job that is there, at the daemon of its own node.
+//! `cosched join`: a process joins an existing job, through the daemon of its own node.
 
 use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, Failure, print_json, say};
@@ -32,11 +32,11 @@ pub(crate) struct Join {
     command: Vec<OsString>,
 }
 
-/// Which job is meant.
+/// The job to join.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     job: String,
-    /// When the job was registered, if the environment says so: a job of the same id at another daemon is not meant.
+    /// When the job was registered, if the environment says so: another daemon may have a different job with the same id.
     submitted_unix_ms: Option<u64>,
 }
 
@@ -64,10 +64,10 @@ pub(crate) fn join(context: &Context, options: &Join) -> Result<u8, Failure> {
     Err(exit_not_executed(argv0, &command.exec()))
 }
 
-/// How the job waits is how its new process waits.
+/// The new process waits in the way that its job waits.
 pub(crate) fn plan(job: &Job, program: &Path) -> Result<Option<Plan>, Failure> {
     let Some(waiting) = &job.waiting else { return Ok(None) };
-    // `None` where the library is not installed on this node: nobody asked for it here.
+    // `None` where the library is not installed on this node: the user did not request it by name.
     let plan = Plan::new(None, program)?;
     Ok(plan.map(|mut plan| {
         plan.waiting = waiting.asked;
@@ -114,7 +114,7 @@ fn check_same(client: &mut Client, id: u64, submitted_unix_ms: Option<u64>) -> R
     ))
 }
 
-/// When a process started, in clock ticks since boot (field 22 of its stat); `None` when it is not there.
+/// When a process started, in clock ticks since boot (field 22 of its stat); `None` when it does not exist.
 fn start_ticks(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, field 2, may hold blanks and parentheses; what follows starts with field 3.

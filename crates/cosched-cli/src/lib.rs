@@ -1,4 +1,4 @@
-//! cosched, the command: run jobs side by side, look at them, steer them.
+//! cosched, the command: runs jobs side by side, and shows and controls them.
 
 mod adopt;
 mod advise;
@@ -39,7 +39,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// What the command does with its arguments.
+/// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
     if complete::answered() {
         return ExitCode::SUCCESS;

@@ -1,4 +1,4 @@
-//! Standard output is data, standard error is talk; and the exit codes.
+//! Standard output is for data, standard error for messages; and the exit codes.
 
 use cosched_api::{ClientError, ErrorCode};
 use cosched_sim::SimError;
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) const EXIT_NO_DAEMON: u8 = 3;
 /// There is no such job.
 pub(crate) const EXIT_NO_JOB: u8 = 4;
-/// Not this user's right.
+/// Permission denied.
 pub(crate) const EXIT_FORBIDDEN: u8 = 5;
 /// Refused in the present state, or invalid.
 pub(crate) const EXIT_REFUSED: u8 = 6;
 
-/// Why a command ends without success: its exit code and what to say, if anything.
+/// Why a command ends without success: its exit code and a message, if any.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
@@ -25,17 +25,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Something failed in a way that has no code of its own.
+    /// A failure that has no exit code of its own.
     pub(crate) fn other(message: impl Into<String>) -> Failure {
         Failure { code: 1, message: message.into() }
     }
 
-    /// Everything was said already.
+    /// The message has been printed already.
     pub(crate) fn silent(code: u8) -> Failure {
         Failure { code, message: String::new() }
     }
 
-    /// What, why and a hint, in the form of all messages.
+    /// What, why and a hint, in the common form of all messages.
     pub(crate) fn explained(code: u8, what: &str, why: &str, hint: &str) -> Failure {
         let [what, why, hint] = [what, why, hint].map(plain);
         Failure { code, message: format!("{what}\n  why: {why}\n  hint: {hint}") }
@@ -81,13 +81,13 @@ impl From<cosched_study::Error> for Failure {
     }
 }
 
-/// What somebody else has chosen (a name, a command, a path), for people: it cannot move the cursor of a terminal, colour what is not
-/// coloured, begin a line of its own, or turn the direction of reading.
+/// Text chosen by another user (a name, a command, a path), made safe for display: it cannot move the cursor of a terminal, change
+/// colours, start a new line, or change the direction of the text.
 pub(crate) fn plain(text: &str) -> String {
     escaped(text, is_control)
 }
 
-/// What goes to a terminal as a whole: lines and colours are ours.
+/// Makes a whole output safe for a terminal: only line ends and colours of our own remain.
 fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (place, part) in text.split('\x1b').enumerate() {
@@ -104,12 +104,12 @@ fn harmless(text: &str) -> String {
     safe
 }
 
-/// A program's output for a terminal that is somebody else's than the program's user.
+/// A program's output, made safe for a terminal of another user than the program's.
 pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
     escaped(&String::from_utf8_lossy(bytes), |c| is_control(c) && c != '\n' && c != '\t')
 }
 
-/// Control characters, and those that are invisible and change what is read.
+/// Control characters, and invisible characters that change how the text is displayed.
 fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -123,12 +123,12 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Draws a picture over the one before it: home, each line cleared to its end, and what is below. No flicker.
+/// Draws a picture over the previous one: cursor home, each line cleared to its end, and everything below cleared. No flicker.
 pub(crate) fn draw(text: &str) -> Result<(), Failure> {
     write(&format!("\x1b[H{}\x1b[J", harmless(text).replace('\n', "\x1b[K\n")))
 }
 
-/// Writes data. A reader that went away (`cosched ps | head -1`) ends the command quietly.
+/// Writes data. A closed pipe (`cosched ps | head -1`) ends the command quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { write(&harmless(text)) } else { write(text) }
 }
@@ -148,15 +148,15 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
-/// Talks to the person, if somebody listens.
+/// Prints a message on standard error; it is lost if that is closed.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "cosched: {}", harmless(&with_paths(message, documents().as_deref())));
 }
 
-/// Whether failures are told as JSON, too (`--json`).
+/// Whether failures are reported as JSON, too (`--json`).
 pub(crate) static JSON_ERRORS: AtomicBool = AtomicBool::new(false);
 
-/// Says what has failed, if that was not said already.
+/// Prints the failure, unless that was done already.
 pub(crate) fn tell(failure: &Failure) {
     if failure.message.is_empty() {
     } else if JSON_ERRORS.load(Ordering::Relaxed) {
@@ -166,7 +166,7 @@ pub(crate) fn tell(failure: &Failure) {
     }
 }
 
-/// `{"error": {"code": …, "what": …, "why": …, "hint": …}}`, of a message that has these parts; else all of it is what.
+/// `{"error": {"code": …, "what": …, "why": …, "hint": …}}`, if the message has these parts; otherwise all of it is `what`.
 fn as_json(failure: &Failure) -> serde_json::Value {
     let (what, rest) = failure.message.split_once("\n  why: ").unwrap_or((&failure.message, ""));
     let (why, hint) = rest.split_once("\n  hint: ").unwrap_or((rest, ""));
@@ -177,14 +177,14 @@ fn as_json(failure: &Failure) -> serde_json::Value {
     serde_json::json!({ "error": error })
 }
 
-/// Where an installation has the documents; none in a build tree, where they are where messages say.
+/// Where an installation keeps the documents; `None` in a build tree, where the paths in messages are right as they are.
 fn documents() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
     let documents = executable.parent()?.parent()?.join("share/doc/cosched");
     documents.join("docs").is_dir().then_some(documents)
 }
 
-/// A message with the whole path of each installed document that it names; a file of the user's is not one.
+/// Replaces each installed document that a message names by its full path; a user's own file of that name is left alone.
 fn with_paths(message: &str, documents: Option<&Path>) -> String {
     let mut parts = message.split("docs/");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -200,12 +200,12 @@ fn with_paths(message: &str, documents: Option<&Path>) -> String {
     text
 }
 
-/// Colour only for terminals, and not when `NO_COLOR` is set (to anything but nothing).
+/// Colour only on terminals, and not when `NO_COLOR` is set to a non-empty value.
 pub(crate) fn use_colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The terminal's width in columns; none when standard output is not a terminal.
+/// The terminal's width in columns; `None` when standard output is not a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())

@@ -1,4 +1,4 @@
-//! Words of the command line that several commands take: classes, policies, nodes, signals.
+//! Parsers for values that several commands take: classes, policies, nodes, signals.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cosched_api::{Class, JobState, NodeResources, Policy, Sharing, parse};
@@ -31,7 +31,7 @@ pub(crate) fn state_parser() -> impl TypedValueParser<Value = JobState> {
     named(JobState::ALL.map(|state| (state.name(), state)))
 }
 
-/// A parser of these words.
+/// A parser that accepts these words.
 pub(crate) fn named<const N: usize, T: Copy + Send + Sync + 'static>(
     all: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -49,14 +49,14 @@ pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
     class.zip(share).ok_or_else(wrong)
 }
 
-/// A part of the time, as `50%`; whether there can be such a share is the daemon's to say.
+/// A fraction of the time, as `50%`; the daemon decides whether such a share is possible.
 pub(crate) fn part_of_time(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let part = percent.map(|percent| percent / 100.0).filter(|part| *part > 0.0 && *part <= 1.0);
     part.ok_or_else(|| format!("`{text}` is no part of the time; give more than 0% and at most 100%, as 50%"))
 }
 
-/// A part of the time, or none.
+/// A fraction of the time, or no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PartOrNone(pub(crate) Option<f64>);
 

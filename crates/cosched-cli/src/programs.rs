@@ -13,12 +13,13 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// The words that start `processes` ranks, before those of the program, and the environment that they need.
+    /// The words that start `processes` ranks, to be put before the program's words, and the environment that they
+    /// need.
     pub(crate) fn start(&self, processes: usize) -> (Vec<OsString>, Vec<(&'static str, &'static str)>) {
         let mut start: Vec<OsString> = vec![self.path.clone().into(), "-n".into(), processes.to_string().into()];
         let mut environment = Vec::new();
         if self.is_openmpi {
-            // No refusal of several jobs, and no binding of all jobs to the same CPUs.
+            // Allows several jobs on the same CPUs, and does not bind all jobs to the same CPUs.
             start.extend(["--oversubscribe", "--bind-to", "none"].map(OsString::from));
             if rustix::process::getuid().is_root() {
                 environment = vec![("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
@@ -28,7 +29,7 @@ impl Launcher {
     }
 }
 
-/// The named one, else `$COSCHED_MPIRUN`, else the one of Open MPI, with which the programs are built, else any.
+/// The named one, else `$COSCHED_MPIRUN`, else Open MPI's, with which the programs are built, else any.
 pub(crate) fn mpirun(named: Option<&OsStr>) -> Option<Launcher> {
     let named = named.map(OsStr::to_owned);
     let named = named.or_else(|| std::env::var_os("COSCHED_MPIRUN").filter(|value| !value.is_empty()));
@@ -41,7 +42,8 @@ pub(crate) fn mpirun(named: Option<&OsStr>) -> Option<Launcher> {
     })
 }
 
-/// Where programs may be: only there if that is named, else beside an installed cosched or in the build tree.
+/// Where programs are searched for: only in the named directory if there is one, else beside an installed cosched or in
+/// the build tree.
 pub(crate) fn directories() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os("COSCHED_PROGRAMS").filter(|value| !value.is_empty()) {
         return vec![named.into()];

@@ -1,13 +1,13 @@
-//! Progress on standard error, for people at a terminal who wait longer than two seconds: one line, which goes when it is done.
+//! Progress on standard error, for users at a terminal who wait longer than two seconds: one line, which is removed at the end.
 
 use crate::out::plain;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use std::time::Duration;
 
-/// Nothing is said before.
+/// Nothing is shown before.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// A line that changes, if standard error is a terminal.
+/// A changing line, if standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
@@ -17,7 +17,7 @@ impl Progress {
         Progress::with("{wide_msg}", quiet)
     }
 
-    /// A line with the part that is done and the time left.
+    /// A line with the fraction that is done and the time left.
     pub(crate) fn of_parts(quiet: bool) -> Progress {
         Progress::with("{percent:>3} %  {msg}  {eta} left", quiet)
     }
@@ -28,19 +28,19 @@ impl Progress {
         Progress(ProgressBar::with_draw_target(None, target).with_style(style).with_finish(ProgressFinish::AndClear))
     }
 
-    /// Whether anybody sees the line.
+    /// Whether the line is visible.
     pub(crate) fn is_seen(&self) -> bool {
         !self.0.is_hidden()
     }
 
-    /// Says how far it is.
+    /// Updates the text.
     pub(crate) fn show(&self, text: impl FnOnce() -> String) {
         if self.is_seen() && self.0.elapsed() > QUIET {
             self.0.set_message(plain(&text()));
         }
     }
 
-    /// Says how far it is, of a known whole.
+    /// Updates the text, the amount done and the total.
     pub(crate) fn show_part(&self, (done, all): (u64, u64), text: impl FnOnce() -> String) {
         if self.is_seen() && self.0.elapsed() > QUIET {
             self.0.set_message(plain(&text()));
@@ -49,12 +49,12 @@ impl Progress {
         }
     }
 
-    /// Says what stays, above the line.
+    /// Prints a lasting line above the changing one.
     pub(crate) fn keep(&self, text: &str) {
         self.0.println(plain(text));
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn done(&self) {
         self.0.finish_and_clear();
     }

@@ -1,5 +1,5 @@
-//! `cosched setup`: whether this machine suits cosched, and what would be better. The daemon's program looks at the machine (one body with
-//! what it does when it starts); this adds what jobs need.
+//! `cosched setup`: whether this machine suits cosched, and what would be better. The daemon's program checks the machine (with the same
+//! code as when it starts); this module adds what jobs need.
 
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, use_colour};
@@ -44,7 +44,7 @@ struct Fix {
     done: bool,
 }
 
-/// `cosched setup`; 6 where something is missing.
+/// `cosched setup`; the exit code is 6 if something is missing.
 pub(crate) fn setup(context: &Context, options: &Setup) -> Result<u8, Failure> {
     let mut found = of_daemon(options.fix)?;
     found.push(match programs::mpirun(None) {
@@ -76,7 +76,7 @@ fn finding(subject: &str, state: State, found: &str, hint: &str) -> Finding {
     Finding { subject: subject.to_owned(), state, found: found.to_owned(), hint: hint.to_owned(), fix: None }
 }
 
-/// What the daemon's program finds.
+/// The findings of the daemon's program.
 fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
     let daemon = Activation::find(Vec::new())?.daemon;
     let failed =

@@ -1,4 +1,4 @@
-//! `cosched shim`: scripts named like the MPI launchers. Where a test suite or script calls mpiexec itself, each call is a job.
+//! `cosched shim`: scripts named like the MPI launchers. If a test suite or script calls mpiexec itself, each call becomes a job.
 
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
@@ -26,7 +26,7 @@ pub(crate) struct Shim {
     options: Vec<OsString>,
 }
 
-/// What starts MPI programs, in the names of Open MPI, MPICH, their packages in Debian, and PRRTE.
+/// The names of launchers in Open MPI, MPICH, their packages in Debian, and PRRTE.
 const LAUNCHERS: [&str; 10] = [
     "mpiexec",
     "mpirun",
@@ -40,7 +40,7 @@ const LAUNCHERS: [&str; 10] = [
     "prun",
 ];
 
-/// Marks the scripts that this command made. A file without it is not overwritten.
+/// Marks the scripts that this command created. A file without it is not overwritten.
 const MARK: &str = "# Made by `cosched shim`";
 
 /// `cosched shim`.
@@ -72,7 +72,7 @@ struct RunWords {
     run: Run,
 }
 
-/// Wrong options are an error now, not at each call.
+/// Invalid options are reported now, not at each call.
 fn check_options(options: &[OsString]) -> Result<(), Failure> {
     let words = ["cosched run".into()].into_iter().chain(options.iter().cloned()).chain(["true".into()]);
     let words = RunWords::try_parse_from(words).map_err(|e| Failure { code: EXIT_REFUSED, message: e.to_string() })?;
@@ -91,7 +91,7 @@ fn refused(what: &str, why: &str, hint: &str) -> Failure {
     Failure::explained(EXIT_REFUSED, what, why, hint)
 }
 
-/// The names asked for, or those of the launchers on PATH, without the directory itself.
+/// The requested names, or those of the launchers on PATH, except in the directory itself.
 fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
     if let Some(bad) = asked.iter().find(|name| name.is_empty() || name.contains('/') || name.as_str() == "cosched") {
         return Err(refused(
@@ -120,7 +120,7 @@ fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-/// A word of a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &OsStr) -> Result<String, Failure> {
     let text = word
         .to_str()
@@ -128,8 +128,8 @@ fn quoted(word: &OsStr) -> Result<String, Failure> {
     Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// The script for a command; both are words for a shell. Inside a job it runs the real command, whose ranks belong to that job. It
-/// recognises itself by its inode, however PATH spells the directory.
+/// The script for a command; both arguments are quoted for a shell. Inside a job it runs the real command, whose ranks belong to
+/// that job. It recognises itself by its inode, however PATH spells the directory.
 fn script(name: &str, command: &str) -> String {
     format!(
         r#"#!/bin/sh
@@ -166,7 +166,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }
-    // A call meanwhile finds the old script or the new one, whole.
+    // A concurrent call finds the whole old script or the whole new one.
     let beside = path.with_extension("unfinished");
     std::fs::write(&beside, text)
         .and_then(|()| std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)))

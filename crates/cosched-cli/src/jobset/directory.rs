@@ -1,7 +1,8 @@
-//! A directory of each job's own for what its launcher keeps of the session.
+//! A separate directory for each job, for the session files of its launcher.
 //!
-//! Open MPI's launchers of one user share /tmp/ompi.HOST.UID: one that ends removes it under another that is about to
-//! make its own part, and that one fails (`orte_session_dir failed`). Jobs that begin at the same moment meet this often.
+//! Open MPI's launchers of one user share /tmp/ompi.HOST.UID: when one ends, it removes the directory while another is
+//! about to create its own part in it, and that one fails (`orte_session_dir failed`). Jobs that begin at the same moment
+//! often run into this.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,19 +11,19 @@ use std::{env, fs};
 /// Where Open MPI 4 and 5 look for the directory.
 const VARIABLES: [&str; 2] = ["OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"];
 
-/// Removed when this goes.
+/// Removed on drop.
 #[derive(Debug)]
 pub(super) struct SessionDirectory(Option<PathBuf>);
 
 impl SessionDirectory {
-    /// Makes it. Without one the job runs as it would by itself.
+    /// Creates the directory. If that fails, the job runs as it would without cosched.
     pub(super) fn make() -> SessionDirectory {
-        // Short, because sockets are made in it.
+        // Short, because sockets are created in it.
         let path = env::temp_dir().join(format!("cosched-{}", std::process::id()));
         SessionDirectory(fs::create_dir(&path).ok().map(|()| path))
     }
 
-    /// What the job's environment gets: nothing that the user has set.
+    /// The variables for the job's environment; none that the user has set.
     pub(super) fn environment(&self) -> impl Iterator<Item = (&'static str, OsString)> {
         let path = self.0.clone();
         let free = VARIABLES.into_iter().filter(|variable| env::var_os(variable).is_none());
@@ -33,7 +34,7 @@ impl SessionDirectory {
 impl Drop for SessionDirectory {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // What cannot be removed is the temporary directory's to keep.
+            // If it cannot be removed, it is left in the temporary directory.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -17,41 +17,41 @@ use std::time::{Duration, Instant};
 const READY_TIME: Duration = Duration::from_secs(20);
 /// How long supervisors have to end their jobs: their own grace time, and the kernel's work with large memories.
 const END_TIME: Duration = Duration::from_secs(30);
-/// How much of the end of a job's output is read.
+/// How much of the end of a job's output is read, in bytes.
 const OUTPUT_READ_BYTES: u64 = 1 << 20;
 
 /// One job of a set.
 #[derive(Debug)]
 pub(crate) struct Planned {
-    /// What is executed, with a launcher of cosched or another before it.
+    /// The command line, including the words of a launcher of cosched or another one.
     pub(crate) command: Vec<OsString>,
     /// Added to the environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// When it begins, after the set's beginning.
+    /// When it begins, relative to the set's beginning.
     pub(crate) start: Duration,
-    /// Takes its standard output and standard error.
+    /// Receives its standard output and standard error.
     pub(crate) output: File,
     /// Executed when the job is ended early; empty for nothing.
     pub(crate) on_early_end: Vec<OsString>,
 }
 
-/// What is known of a job at the end.
+/// What is known about a job at the end.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
     /// From the set's beginning to the command's start, in seconds.
     pub(crate) start_s: f64,
     /// To the end of its last process, in seconds.
     pub(crate) end_s: f64,
-    /// None when its supervisor was killed.
+    /// `None` when its supervisor was killed.
     pub(crate) usage: Option<Usage>,
-    /// The largest sum of its processes' memory that was seen, or its largest process if that was more.
+    /// The largest sum of its processes' memory that was sampled, or its largest process if that was more.
     pub(crate) max_memory_bytes: u64,
     /// The end of its output.
     pub(crate) output: String,
 }
 
 impl End {
-    /// How it ended, for people.
+    /// How it ended, in words.
     pub(crate) fn ending(&self) -> String {
         match &self.usage {
             None => "its supervisor was killed".into(),
@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-/// A file in memory for output that nobody keeps.
+/// A file in memory for output that is not kept.
 pub(crate) fn unnamed_file() -> Result<File, Failure> {
     let made = rustix::fs::memfd_create("cosched-output", MemfdFlags::CLOEXEC);
     made.map(File::from).map_err(|e| Failure::other(format!("cannot make a file in memory: {e}")))
@@ -82,7 +82,7 @@ pub(crate) fn output_end(output: &str) -> String {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Waits for its beginning.
+    /// The supervisor waits for the job's beginning.
     Ready,
     Running,
     Ended,
@@ -91,11 +91,11 @@ pub(super) enum State {
 /// A job whose supervisor runs.
 pub(super) struct Running {
     supervisor: Child,
-    /// Its end ends the job.
+    /// Closing this pipe ends the job.
     lifeline: Option<ChildStdin>,
     report: ChildStdout,
     output: File,
-    /// When it begins, after the set's beginning.
+    /// When it begins, relative to the set's beginning.
     pub(super) start: Duration,
     pub(super) state: State,
     begun: bool,
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// Takes the report if there is one, or if there will be none.
+    /// Takes the report once there is one, or once there will be none.
     pub(super) fn take_report(&mut self) {
         if self.state == State::Ended {
             return;
@@ -171,22 +171,23 @@ impl Running {
         Some(Duration::from_nanos(usage.end_ns.saturating_sub(start_ns)))
     }
 
-    /// Gives the memory back of output that nobody will read: a program that prints for hours would fill the machine's.
+    /// Frees the memory of output that will not be read: a program that prints for hours would fill the machine's
+    /// memory.
     pub(super) fn forget_output(&self) {
         let _ = forget_all_but_the_end(&self.output);
     }
 
-    /// Looks at its memory.
+    /// Samples its memory.
     pub(super) fn sample(&mut self) {
         self.max_memory_bytes = self.max_memory_bytes.max(memory_bytes(Pid::from_child(&self.supervisor)));
     }
 
-    /// Becomes readable at its end.
+    /// Becomes readable when the job ends.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.report.as_fd()
     }
 
-    /// None when it had not begun.
+    /// `None` when it had not begun.
     pub(super) fn end(mut self, set_start_ns: u64) -> Option<End> {
         if !self.begun {
             return None;
@@ -197,7 +198,7 @@ impl Running {
             None => (self.start.as_secs_f64(), after(now_ns())),
         };
         let largest = self.usage.as_ref().map_or(0, |usage| usage.max_process_kib * 1024);
-        // What comes and goes between two looks: at least the largest process is known.
+        // Memory that comes and goes between two samples is missed, but the largest process is known.
         let max_memory_bytes = self.max_memory_bytes.max(largest);
         let output = read_end(&mut self.output).unwrap_or_default();
         Some(End { start_s, end_s, usage: self.usage.take(), max_memory_bytes, output })
@@ -205,14 +206,14 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Also on the way out of a failure: the supervisor ends the job when its pipe ends.
+    /// Also after a failure: the supervisor ends the job when its pipe is closed.
     fn drop(&mut self) {
         self.lifeline = None;
         let _ = self.supervisor.wait();
     }
 }
 
-/// Ends what still runs, all at the same time.
+/// Ends all jobs that still run, all at the same time.
 pub(super) fn end_all(jobs: &mut [Running]) {
     for job in jobs.iter_mut() {
         job.lifeline = None;
@@ -224,7 +225,7 @@ pub(super) fn end_all(jobs: &mut [Running]) {
     }
 }
 
-/// Frees what is before the end that is read, in a file without a name; logs keep all.
+/// Frees everything before the end that is read, in a file without a name; log files keep all.
 fn forget_all_but_the_end(file: &File) -> io::Result<()> {
     let stat = fstat(file)?;
     let before = u64::try_from(stat.st_size).unwrap_or(0).saturating_sub(OUTPUT_READ_BYTES);

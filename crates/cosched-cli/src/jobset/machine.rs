@@ -1,19 +1,19 @@
-//! What the machine does besides: other processes make the times say less, and memory may be short.
+//! Other activity on the machine: other processes distort the times, and memory may be short.
 
 use std::fs::read_to_string;
 use std::time::Duration;
 
-/// How long one look takes.
+/// The length of one sample.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Looks between the runs, when nothing of ours runs: all that is busy is somebody else's.
+/// Samples between the runs, when no job of the harness runs: all CPU time used then belongs to other processes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Others {
     busy: Vec<f64>,
 }
 
 impl Others {
-    /// Looks for 200 ms.
+    /// Samples for 200 ms.
     pub(crate) fn look(&mut self) {
         let before = cpu_times();
         std::thread::sleep(LOOK);
@@ -22,13 +22,13 @@ impl Others {
         }
     }
 
-    /// The mean part of all CPUs' time that others used, 0 to 1; 0 when it could not be seen.
+    /// The mean fraction of all CPUs' time that other processes used, 0 to 1; 0 when it could not be measured.
     pub(crate) fn share(&self) -> f64 {
         if self.busy.is_empty() { 0.0 } else { self.busy.iter().sum::<f64>() / self.busy.len() as f64 }
     }
 }
 
-/// All and idle CPU time since the start, in ticks.
+/// Total and idle CPU time since boot, in ticks.
 type Ticks = (u64, u64);
 
 fn share(before: Ticks, after: Ticks) -> Option<f64> {
@@ -41,7 +41,7 @@ fn cpu_times() -> Option<Ticks> {
     parse(&read_to_string("/proc/stat").ok()?)
 }
 
-/// What all CPUs did while something ran.
+/// The CPU time of all CPUs while something ran.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Busy(Option<Ticks>);
 
@@ -50,8 +50,8 @@ impl Busy {
         Busy(cpu_times())
     }
 
-    /// The part of all CPUs' time, 0 to 1, that went to others than the jobs, which used `cpu_s` in `elapsed_s`. What a
-    /// hypervisor kept counts as the others'.
+    /// The fraction of all CPUs' time, 0 to 1, that was not used by the jobs, which used `cpu_s` in `elapsed_s`. Time
+    /// stolen by a hypervisor counts as used by others.
     pub(super) fn others_share(self, cpu_s: f64, elapsed_s: f64) -> Option<f64> {
         let all = share(self.0?, cpu_times()?)?;
         let own = cpu_s / (elapsed_s * online()? as f64);
@@ -59,18 +59,18 @@ impl Busy {
     }
 }
 
-/// The CPUs that the kernel counts, whether this process may use them or not.
+/// The number of online CPUs, whether this process may use them or not.
 fn online() -> Option<usize> {
     let text = read_to_string("/proc/stat").ok()?;
     Some(text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count())
 }
 
-/// The memory that new processes could have without swapping, in bytes; none where it cannot be seen.
+/// The memory that new processes could use without swapping, in bytes; `None` where it is unknown.
 pub(crate) fn memory_available_bytes() -> Option<u64> {
     Some(field(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:")? * 1024)
 }
 
-/// How many processes the kernel has killed since its start because memory was short, of the machine or of a cgroup.
+/// How many processes the kernel has killed since boot for lack of memory, of the machine or of a cgroup.
 pub(super) fn oom_kills() -> u64 {
     read_to_string("/proc/vmstat").ok().and_then(|text| field(&text, "oom_kill ")).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
 //! Sets of jobs that run at the same time and are measured: what `cosched demo`, `cosched bench` and `cosched advise` share.
 //!
-//! Each job has a supervisor ([`mod@stage`]), a copy of cosched that waits for all the job's processes and adds up what
-//! they used. The harness ([`mod@set`]) opens the supervisors at the same moment, looks at the jobs' memory while they
-//! run, and ends what is left. Every supervisor holds a pipe of the harness: when the harness dies, even by kill -9,
-//! the pipe ends, and the supervisors end their jobs.
+//! Each job has a supervisor ([`mod@stage`]), a copy of cosched that waits for all the job's processes and adds up what they
+//! used. The harness ([`mod@set`]) starts the jobs at the same moment through their supervisors, samples the jobs' memory
+//! while they run, and ends what is left. Every supervisor holds a pipe of the harness: when the harness dies, even by kill
+//! -9, the pipe is closed, and the supervisors end their jobs.
 
 use crate::context::Context;
 use crate::out::Failure;
@@ -23,12 +23,12 @@ pub(crate) use restore::RestorePolicy;
 pub(crate) use set::{Look, Measured, Outcome, Set, run};
 pub(crate) use stage::{STAGE, Usage, stage};
 
-/// How many CPUs the machine has for this process.
+/// The number of CPUs available to this process.
 pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The words that make the command after them a job of cosched: this executable's `run` with these options.
+/// The words that run the command after them as a job of cosched: this executable's `run` with these options.
 pub(crate) fn launcher(context: &Context, options: &[&str]) -> Result<Vec<OsString>, Failure> {
     let own = std::env::current_exe().map_err(|e| Failure::other(format!("cannot find this program: {e}")))?;
     let mut words = vec![own.into_os_string()];

@@ -3,9 +3,9 @@
 use rustix::process::Pid;
 use std::fs::{read_dir, read_to_string};
 
-/// All living descendants of a process. Some may have ended when this returns, and others begun.
+/// All live descendants of a process. Some may have ended when this returns, and others started.
 pub(super) fn descendants(root: Pid) -> Vec<Pid> {
-    // Kernels without the lists of children are few (CONFIG_PROC_CHILDREN).
+    // A fallback for the few kernels without the lists of children (CONFIG_PROC_CHILDREN).
     let own = std::process::id();
     let has_lists = std::path::Path::new(&format!("/proc/{own}/task/{own}/children")).exists();
     let everybody = if has_lists { Vec::new() } else { parents() };
@@ -44,8 +44,8 @@ fn parent(stat: &str) -> Option<i32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-/// The memory of a job in bytes: the sum of its processes' proportional set sizes, in which a page that several share
-/// counts once; of the resident set where that may not be read.
+/// The memory of a job in bytes: the sum of its processes' proportional set sizes, in which a shared page counts once
+/// in total; where those may not be read, of their resident set sizes.
 pub(super) fn memory_bytes(supervisor: Pid) -> u64 {
     descendants(supervisor).into_iter().map(|pid| one(pid.as_raw_nonzero().get())).sum()
 }

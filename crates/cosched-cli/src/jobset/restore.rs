@@ -1,10 +1,10 @@
-//! The machine's policy and sharing as they were, put back at the end, also after failures and Ctrl-C.
+//! Restores the machine's policy and sharing at the end, also after failures and Ctrl-C.
 
 use crate::out::{Failure, say};
 use crate::run::connect_or_start;
 use cosched_api::{Client, Policy, PolicyRequest, Sharing, SocketChoice, Status};
 
-/// Remembers what was in force, and what is now.
+/// Remembers the original settings and the present ones.
 #[derive(Debug)]
 pub(crate) struct RestorePolicy {
     socket: SocketChoice,
@@ -18,8 +18,8 @@ impl RestorePolicy {
         RestorePolicy { socket, before, now: before }
     }
 
-    /// Sets policy and sharing; what is not given is as it was before all. A daemon that has ended meanwhile for want of
-    /// jobs is started again.
+    /// Sets policy and sharing; what is not given is set to its original value. A daemon that has ended meanwhile for
+    /// lack of jobs is started again.
     pub(crate) fn enter(&mut self, policy: Option<Policy>, sharing: Option<Sharing>) -> Result<Client, Failure> {
         let mut client = connect_or_start(&self.socket, None)?;
         let wanted = (policy.unwrap_or(self.before.0), sharing.unwrap_or(self.before.1));

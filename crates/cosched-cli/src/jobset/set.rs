@@ -1,4 +1,4 @@
-//! Running a set of jobs at the same time: begin them together, watch them, take their reports, end what is left.
+//! Runs a set of jobs at the same time: starts them together, watches them, takes their reports, ends what is left.
 
 use super::job::{End, Planned, Running, State, end_all};
 use super::machine::{Busy, oom_kills};
@@ -11,39 +11,39 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How often a set is looked at while it goes on.
+/// How often a set is polled while it runs.
 const TICK: Duration = Duration::from_millis(200);
-/// The shortest time between two looks at the jobs' memory.
+/// The shortest time between two samples of the jobs' memory.
 const SAMPLE_MIN: Duration = Duration::from_millis(50);
-/// Looks at memory use less than one part in so many of a CPU.
+/// Sampling memory uses less than 1 / `SAMPLE_COST` of a CPU.
 const SAMPLE_COST: u32 = 200;
 
 /// Jobs to run at the same time.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) jobs: Vec<Planned>,
-    /// After this all are ended.
+    /// When this time is over, all jobs are ended.
     pub(crate) limit: Duration,
 }
 
-/// What is seen while a set runs.
+/// The state of a running set.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) elapsed: Duration,
-    /// For each job, after how long it had ended.
+    /// For each job, the time after which it ended.
     pub(crate) ended: Vec<Option<Duration>>,
 }
 
 /// Why a set ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All jobs ended by themselves, with success.
+    /// All jobs ended by themselves, successfully.
     Done,
     /// This job failed; the others were ended.
     Failed(usize),
-    /// The time was over.
+    /// The time limit was reached.
     Limit,
-    /// A signal of this number came.
+    /// A signal with this number arrived.
     Interrupted(i32),
 }
 
@@ -55,13 +55,14 @@ pub(crate) struct Measured {
     pub(crate) elapsed_s: f64,
     /// In the order of the set; a job that had not begun is missing.
     pub(crate) jobs: Vec<Option<End>>,
-    /// The part of all CPUs' time that was used by processes outside of the set; none where it cannot be seen.
+    /// The fraction of all CPUs' time that was used by processes outside the set; `None` where it is unknown.
     pub(crate) others_cpu_share: Option<f64>,
-    /// Processes that the kernel killed meanwhile for want of memory, on the whole machine.
+    /// Processes on the whole machine that the kernel killed during the run for lack of memory.
     pub(crate) oom_kills: u64,
 }
 
-/// Runs a set. `tick` is called a few times a second. Whatever happens, nothing of the set runs when this returns.
+/// Runs a set. `tick` is called a few times a second. Whatever happens, no process of the set is left when this
+/// returns.
 pub(crate) fn run(
     set: Set,
     signals: &Signals,
@@ -109,7 +110,7 @@ pub(crate) fn run(
     Ok(Measured { outcome, elapsed_s, jobs: ends, others_cpu_share, oom_kills })
 }
 
-/// When the set began, and when memory is looked at next.
+/// When the set began, and when memory is sampled next.
 struct Clock {
     started: Instant,
     start_ns: u64,
@@ -124,7 +125,7 @@ impl Clock {
         Clock { started, start_ns: now_ns(), next_sample: started + SAMPLE_MIN, shown: started }
     }
 
-    /// Sleeps until a report or a signal comes, or something is due.
+    /// Sleeps until a report or a signal arrives, or something is due.
     fn wait(&self, signals: &Signals, jobs: &[Running], limit: Duration) -> io::Result<()> {
         let living = jobs.iter().filter(|job| job.state != State::Ended).map(Running::descriptor);
         let mut places: Vec<PollFd<'_>> =
@@ -140,9 +141,9 @@ impl Clock {
         }
     }
 
-    /// Looks at the jobs' memory when it is time, and rests so long afterwards that the looks stay cheap.
+    /// Samples the jobs' memory when it is due, then pauses long enough to keep the cost of sampling low.
     fn sample(&mut self, jobs: &mut [Running]) {
-        // Also while looks rest: who prints fast fills gigabytes in that time.
+        // Also during the pauses: a program that prints fast fills gigabytes in that time.
         jobs.iter().for_each(Running::forget_output);
         if Instant::now() < self.next_sample {
             return;

@@ -1,8 +1,8 @@
-//! The supervisor of one job: an internal stage of cosched, as the gate of `cosched run` is.
+//! The supervisor of one job: an internal stage of cosched, like the gate of `cosched run`.
 //!
-//! It is the subreaper of the job's processes: those whose parents have ended become its children, so it can wait for
-//! all of them and the kernel adds up what they used. Its standard input is a pipe of the harness: one byte lets the
-//! job begin, the end of the pipe (also by the harness's death) ends it. Its standard output takes one byte when it is
+//! It is the subreaper of the job's processes: processes whose parents have ended become its children, so it can wait
+//! for all of them and the kernel adds up what they used. Its standard input is a pipe of the harness: one byte starts
+//! the job, closing the pipe (also by the harness's death) ends it. On its standard output it writes one byte when it is
 //! ready and one line of JSON at the end. Its standard error is the job's output.
 
 use super::directory::SessionDirectory;
@@ -22,36 +22,37 @@ use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The first argument of a supervisor; then the number of words of what is executed when the job is ended early, these
-/// words, and the command. Or `alone` and the command, when there is no harness at the other ends of the pipes.
+/// The first argument of a supervisor; it is followed by the number of words of the command to execute when the job is
+/// ended early, these words, and the job's command. Or `alone` and the command, when no harness holds the other ends of
+/// the pipes.
 pub(crate) const STAGE: &str = "__job";
-/// The supervisor is ready to begin.
+/// The supervisor is ready to start the job.
 pub(super) const READY: u8 = b'r';
-/// What a job that is ended early gets between TERM and KILL.
+/// The time between TERM and KILL for a job that is ended early.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often processes that are being killed are looked for again: they may have had children meanwhile.
+/// How often remaining processes are searched for while the job is being killed: they may have started children.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What a job used, by its supervisor.
+/// What a job used, according to its supervisor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Usage {
     /// When the command was started, in nanoseconds of the monotonic clock.
     pub(crate) start_ns: u64,
-    /// When its last process had ended.
+    /// When its last process ended.
     pub(crate) end_ns: u64,
     /// The command's exit code.
     pub(crate) code: Option<i32>,
     /// The signal that ended the command.
     pub(crate) signal: Option<i32>,
-    /// The command could not be started, and why.
+    /// Why the command could not be started.
     pub(crate) error: Option<String>,
-    /// CPU time of all processes outside the kernel, in microseconds.
+    /// CPU time of all processes in user mode, in microseconds.
     pub(crate) user_us: u64,
-    /// CPU time of all processes in the kernel, in microseconds.
+    /// CPU time of all processes in kernel mode, in microseconds.
     pub(crate) system_us: u64,
-    /// Times that a process gave its CPU away to wait.
+    /// Voluntary context switches: a process gave its CPU up to wait.
     pub(crate) voluntary: u64,
-    /// Times that a process lost its CPU to another.
+    /// Involuntary context switches: a process lost its CPU to another.
     pub(crate) involuntary: u64,
     /// The largest resident set of one process, in KiB; 0 when none was larger than cosched itself, whose size processes
     /// inherit until they execute something else.
@@ -64,7 +65,7 @@ pub(super) fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The supervisor itself.
+/// Runs the supervisor.
 pub(crate) fn stage(mut words: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     let silent = || Failure::silent(EXIT_FAILED);
     let first = words.next().ok_or_else(silent)?;
@@ -76,14 +77,14 @@ pub(crate) fn stage(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fai
         supervise(&command, &on_early_end, is_alone).map_err(|e| Failure::other(format!("cannot supervise: {e}")))?;
     let Some(usage) = usage else { return Ok(0) };
     let line = serde_json::to_string(&usage).map_err(|_| silent())?;
-    // Nobody may be there to read it.
+    // There may be no reader.
     let _ = writeln!(io::stdout(), "{line}");
     Ok(0)
 }
 
-/// None when the job was never to begin.
+/// `None` when the job was never to begin.
 fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) -> io::Result<Option<Usage>> {
-    // A session of its own: the terminal's signals are the harness's.
+    // A session of its own: the harness handles the terminal's signals.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let set: SigSet = [Number::SIGCHLD, Number::SIGTERM].into_iter().collect();
@@ -128,7 +129,7 @@ fn supervise(command: &[OsString], on_early_end: &[OsString], is_alone: bool) ->
     }))
 }
 
-/// False when the harness has gone.
+/// False when the harness no longer exists.
 fn wait_for_beginning() -> io::Result<bool> {
     io::stdout().write_all(&[READY])?;
     io::stdout().flush()?;
@@ -141,7 +142,7 @@ struct Job {
     signals: SignalFd,
     code: Option<i32>,
     signal: Option<i32>,
-    /// Since when it is being ended.
+    /// When the job started to be ended.
     ending: Option<Instant>,
 }
 
@@ -161,7 +162,7 @@ impl Job {
         Ok(())
     }
 
-    /// Takes the statuses of those that have ended; whether there are others.
+    /// Collects the statuses of ended children; returns whether there are others.
     fn reap(&mut self) -> io::Result<bool> {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -176,11 +177,12 @@ impl Job {
         }
     }
 
-    /// Sleeps until something happens; whether a signal told to end the job, and whether the harness has gone.
+    /// Sleeps until something happens; returns whether a signal asked to end the job, and whether the harness no longer
+    /// exists.
     fn wait(&self) -> io::Result<(bool, bool)> {
         let stdin = io::stdin();
         let mut places = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
-        // Once it ends, the pipe would be ready for ever.
+        // Once the pipe is closed, it would always be ready.
         if self.has_harness && self.ending.is_none() {
             places.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
         }
@@ -204,7 +206,7 @@ fn send_all(signal: Signal) {
     }
 }
 
-/// For work that was given away to another program (Slurm), which would go on.
+/// Executes the command for ending early: work given to another program (Slurm) would continue otherwise.
 fn early_end(words: &[OsString]) {
     if let Some((program, arguments)) = words.split_first() {
         let mut command = Command::new(program);

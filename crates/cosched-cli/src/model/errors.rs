@@ -1,4 +1,4 @@
-//! `cosched model errors`: which assumption of the model is off, and by how much.
+//! `cosched model errors`: which assumption of the model is wrong, and by how much.
 
 use super::help;
 use super::source::Source;
@@ -13,7 +13,7 @@ use cosched_study::slowdown::{Measured as Bench, Outcome, Single, positive};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Policies that the model is of, in this order.
+/// The policies that the model describes, in order of preference.
 const USUAL: [&str; 2] = ["local", "linux"];
 
 #[derive(Args, Debug)]
@@ -107,11 +107,11 @@ fn policy_of(bench: &Bench, options: &ErrorsOf) -> Result<String, Failure> {
     })
 }
 
-/// None when a figure is missing, as of jobs that failed.
+/// `None` when a value is missing, as for failed jobs.
 fn row(outcome: &Outcome, single: &Single, share: f64, job: &Job) -> Option<Row> {
     let whole = outcome.job_slowdown(single)?;
     let cpu = slowdown_by_utilisation(outcome.jobs, share, positive(outcome.cpu_share)?)?;
-    // A program that does not tell its main phase is all main phase.
+    // If a program does not report its main phase, the whole run counts.
     let measured =
         Measured { jobs: outcome.jobs, job: whole, cpu, phase: outcome.phase_slowdown(single).unwrap_or(whole) };
     let model = job.local_slowdown(outcome.jobs);

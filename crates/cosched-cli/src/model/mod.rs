@@ -1,4 +1,4 @@
-//! `cosched model`: compute instead of run or simulate.
+//! `cosched model`: computes instead of running or simulating.
 
 mod calibrate;
 mod errors;
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::out::Failure;
 use clap::{Args, Subcommand};
 
-/// What was given is not valid: a machine file, a measurement.
+/// An input is not valid: a machine file, a measurement.
 const EXIT_INVALID: u8 = crate::out::EXIT_REFUSED;
 
 #[derive(Args, Debug)]

@@ -38,9 +38,9 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<&'a str>,
     time_s: f64,
-    /// Alone: with the CPU time of messages, without that of switches.
+    /// One job alone: with the CPU time of messages, without that of switches.
     cpu_share: f64,
-    /// Of one of several jobs: with switches.
+    /// One of several jobs: with switches.
     shared_cpu_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     compute_share: Option<f64>,
@@ -54,7 +54,7 @@ struct Report<'a> {
     results: Vec<Outcome>,
 }
 
-/// A policy and a number of jobs.
+/// The prediction for a policy and a number of jobs.
 #[derive(Serialize)]
 struct Outcome {
     policy: &'static str,

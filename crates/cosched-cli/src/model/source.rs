@@ -1,4 +1,4 @@
-//! Which job is predicted: a program on a machine, or any by its time and CPU share.
+//! The job that is predicted: a program on a machine, or any job by its time and CPU share.
 
 use super::machines;
 use crate::out::{Failure, say};
@@ -72,7 +72,7 @@ fn parse_kib(text: &str) -> Result<f64, String> {
 }
 
 impl Source {
-    /// The job, if these options name one.
+    /// The job, if these options specify one.
     pub(crate) fn find(&self) -> Result<Option<Predicted>, Failure> {
         if let (Some(t1), Some(share)) = (self.t1, self.cpu_share) {
             let job = Job::of_share(t1, share).map_err(|error| wrong("this job does not exist", &error.to_string()))?;
@@ -116,7 +116,7 @@ impl Source {
     }
 }
 
-/// Says what a prediction of this profile leaves out.
+/// Says what a prediction from this profile leaves out.
 pub(crate) fn note_incomplete(profile: &Profile, path: &Path) {
     if !profile.complete {
         say(&format!("note: {} is not complete; what was not recorded is not in the model", path.display()));

@@ -45,7 +45,7 @@ pub(crate) fn table3(context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// With the places that the paper prints, and one more.
+/// Rounded to one more decimal place than the paper prints.
 fn shown(figure: &Figure, value: f64) -> String {
     let places = if figure.name.contains("t_1") { 2 } else { 3 };
     format!("{value:.places$}")

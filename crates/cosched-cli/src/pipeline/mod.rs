@@ -1,4 +1,4 @@
-//! `cosched pipeline`: look at pipelines that run, and at reports of runs.
+//! `cosched pipeline`: shows running pipelines, and reports of runs.
 
 mod help;
 mod list;
@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 
 /// There is no such pipeline.
 const EXIT_NO_PIPELINE: u8 = EXIT_NO_JOB;
-/// What was given is no report.
+/// The input is not a report.
 const EXIT_INVALID: u8 = crate::out::EXIT_REFUSED;
 
 #[derive(Args, Debug)]

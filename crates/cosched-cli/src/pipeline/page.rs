@@ -1,9 +1,9 @@
-//! The page of `cosched pipeline report --html`: everything in one file, nothing from a network.
+//! The page of `cosched pipeline report --html`: a single file that loads nothing from a network.
 
 use cosched_pipeline::{Report, StageReport};
 use cosched_sim::report::{Bar, Page, lying, percent, short, steps};
 
-/// Parts of the time of a stage's threads, and their colours.
+/// The parts of the time of a stage's threads, and their colours.
 const TIME: [(&str, &str); 6] = [
     ("on a CPU", "f0"),
     ("without a CPU", "f1"),
@@ -13,7 +13,7 @@ const TIME: [(&str, &str); 6] = [
     ("other", "fidle"),
 ];
 
-/// Letters of a name that fit beside a figure.
+/// The number of letters of a name that fit beside a figure.
 const NAME_MAX: usize = 9;
 
 /// The page of a report, or of several, one below the other.
@@ -150,7 +150,8 @@ fn row(stage: &StageReport) -> Vec<String> {
     words.into_iter().chain(counts).chain(times).chain(switches).chain([stage.settings.clone()]).collect()
 }
 
-/// CPU time and delay are the kernel's and of all that a thread does; what is more than the busy time is of the waits.
+/// CPU time and delay come from the kernel and cover everything that a thread does; what exceeds the busy time belongs
+/// to the waits.
 fn parts(stage: &StageReport, elapsed_s: f64) -> Vec<f64> {
     let cpu = stage.cpu_s.min(stage.busy_s);
     let delay = stage.delay_s.min(stage.busy_s - cpu);
@@ -206,7 +207,7 @@ fn changes(page: &mut Page, report: &Report) {
     }
 }
 
-/// A name that fits beside a figure.
+/// A name, shortened to fit beside a figure.
 fn label(name: &str) -> String {
     if name.chars().count() <= NAME_MAX {
         return name.to_owned();

@@ -24,7 +24,7 @@ pub(crate) struct ReportOf {
     trace: Option<PathBuf>,
 }
 
-/// Prints a report, and writes what was asked for.
+/// Prints a report, and writes the requested files.
 pub(super) fn report(context: &Context, options: &ReportOf) -> Result<u8, Failure> {
     let reports = read(&options.file)?;
     if let Some(path) = &options.html {

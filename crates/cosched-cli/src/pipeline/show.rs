@@ -49,7 +49,7 @@ fn is_chosen(one: &Listed, which: Option<&str>) -> bool {
     has_name || one.pid.to_string() == which
 }
 
-/// Draws all of them; 1 if one of them did not answer.
+/// Draws all of them; returns 1 if one of them did not answer.
 fn draw(context: &Context, chosen: &[&Listed], redraw: bool) -> Result<u8, Failure> {
     let mut code = 0;
     let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! `cosched profile`: look at what `cosched record` wrote.
+//! `cosched profile`: shows or converts what `cosched record` wrote.
 
 use super::read;
 use super::show::summary;

@@ -1,4 +1,4 @@
-//! Profiles as files, and what the ranks of a recorded program wrote.
+//! Profiles as files, and the files that the ranks of a recorded program wrote.
 
 use crate::out::Failure;
 use cosched_study::profile::Profile;
@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
     })
 }
 
-/// Writes it. The file is whole or not there.
+/// Writes the profile atomically.
 pub(crate) fn write(profile: &Profile, path: &Path) -> Result<(), Failure> {
     let text = serde_json::to_string(profile).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
     let beside = path.with_extension("unfinished");
@@ -51,7 +51,7 @@ mod tests {
     fn a_profile_survives_its_file_and_ranks_come_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let run = Run { command: vec!["x".into()], recorded: String::new(), host: String::new(), exit: 0 };
-        // As long as a damaged recording may say.
+        // The largest values that a damaged recording may contain.
         let thread = Observed { cpu_ns: u64::MAX, wait_ns: u64::MAX, ..Observed::default() };
         let profile = from_observation(&run, vec![thread], 1.0, u64::MAX as f64 / 1e9, 1);
         let path = dir.path().join("p.json");

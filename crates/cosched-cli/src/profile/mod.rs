@@ -1,4 +1,4 @@
-//! `cosched profile`, and the files of profiles (`cosched_study::profile` says what they are).
+//! `cosched profile`, and the files of profiles (`cosched_study::profile` documents their contents).
 
 mod command;
 mod files;

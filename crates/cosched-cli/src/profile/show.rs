@@ -4,10 +4,10 @@ use crate::format::{grouped, short, size};
 use crate::table::{Cell, numbers, render, words};
 use cosched_study::profile::{By, Function, Profile, Task, iterations, length};
 
-/// Rows of tasks at most; the file has all.
+/// The maximum number of tasks shown; the file has all.
 const TASKS_MAX: usize = 64;
 
-/// A table of the tasks and what there is to say besides.
+/// A table of the tasks, followed by notes.
 pub(crate) fn summary(profile: &Profile, width: Option<usize>) -> String {
     let mut text = head(profile);
     text.push_str(&table(profile, width));

@@ -1,4 +1,4 @@
-//! Looks at a process and all its descendants from outside: /proc tells the CPU time of each thread, how long it waited
+//! Samples a process and all its descendants from outside: /proc tells the CPU time of each thread, how long it waited
 //! for a CPU, and whether it waits for a device now.
 
 use cosched_study::profile::Observed;
@@ -7,36 +7,36 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A thread, by its number and when it began, so that a number that is used again is another thread.
+/// A thread's number and start time, so that a reused number counts as another thread.
 type Name = (u32, u64);
 
 /// What was seen so far.
 #[derive(Debug)]
 pub(super) struct Looks {
     root: u32,
-    /// Processes that were descendants once, also if their parents have ended.
+    /// Processes that were descendants at some time, even if their parents have ended.
     known: BTreeMap<u32, u64>,
     threads: BTreeMap<Name, Observed>,
     last: Instant,
     count: u64,
 }
 
-/// What /proc/PID/stat says of a process or a thread.
+/// The contents of /proc/PID/stat of a process or a thread.
 #[derive(Debug, PartialEq)]
 struct Stat {
     name: String,
     state: char,
-    /// In ticks since the boot.
+    /// In ticks since boot.
     begin: u64,
 }
 
 impl Looks {
-    /// At this process and what it starts.
+    /// Samples this process and its descendants.
     pub(super) fn of(root: u32) -> Looks {
         Looks { root, known: BTreeMap::new(), threads: BTreeMap::new(), last: Instant::now(), count: 0 }
     }
 
-    /// How often it was looked.
+    /// The number of samples.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -46,7 +46,7 @@ impl Looks {
         self.threads.values().cloned().collect()
     }
 
-    /// Looks once.
+    /// Takes one sample.
     pub(super) fn look(&mut self) {
         let since_ns = self.last.elapsed().as_nanos() as u64;
         self.last = Instant::now();
@@ -61,7 +61,7 @@ impl Looks {
             seen.push(pid);
             let Some(stat) = read_stat(&PathBuf::from(format!("/proc/{pid}/stat"))) else { continue };
             if *self.known.entry(pid).or_insert(stat.begin) != stat.begin {
-                // The number belongs to somebody else now.
+                // The number belongs to another process now.
                 self.known.remove(&pid);
                 continue;
             }
@@ -69,7 +69,7 @@ impl Looks {
         }
     }
 
-    /// Looks at the threads of a process; returns its children.
+    /// Samples the threads of a process; returns its children.
     fn process(&mut self, pid: u32, since_ns: u64) -> Vec<u32> {
         let mut children = Vec::new();
         for entry in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {

@@ -20,7 +20,7 @@ use shadow::Ended;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The library's file, and the variable that names another place of it.
+/// The library's file, and the variable that names another path to it.
 const LIBRARY: &str = "libcosched_record.so";
 const LIBRARY_VARIABLE: &str = "COSCHED_RECORD_LIBRARY";
 
@@ -114,7 +114,7 @@ fn report(context: &Context, options: &Record, profile: &Profile) -> Result<(), 
     Ok(())
 }
 
-/// Before the command runs for an hour.
+/// Checks this before the command runs for an hour.
 fn can_write(path: &Path) -> Result<(), Failure> {
     let result = if path.is_dir() {
         Err(std::io::Error::other("it is a directory"))

@@ -1,4 +1,4 @@
-//! The directory into which the ranks write. It is gone when the command is over.
+//! The directory into which the ranks write. It is removed when the command has ended.
 
 use crate::out::Failure;
 use crate::run::EXIT_FAILED;
@@ -24,7 +24,7 @@ impl Scratch {
             let path = base.join(format!("cosched-record-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Scratch(path)),
-                // A process of the same number may have left one.
+                // An earlier process with the same number may have left one.
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(failed(e)),
             }

@@ -1,5 +1,4 @@
-//! The command's shadow: passes signals on, looks at the processes while no rank has begun to record, and waits for the
-//! end.
+//! The command's shadow: passes signals on, samples the processes until a rank begins to record, and waits for the end.
 
 use super::look::Looks;
 use crate::out::Failure;
@@ -16,14 +15,14 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Between two looks: short programs are seen, long ones not disturbed.
+/// The first interval between two samples: short programs are seen, long ones not disturbed.
 const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK_LAST: Duration = Duration::from_millis(100);
 
-/// The unit of times in /proc/PID/stat: the kernel shows hundredths, whatever it counts in.
+/// The unit of times in /proc/PID/stat: always hundredths of a second, whatever the kernel counts in.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What is known of the command when it is over.
+/// What is known about the command after its end.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -34,7 +33,7 @@ pub(super) struct Ended {
     pub(super) looks: u64,
 }
 
-/// Runs the command to its end.
+/// Runs the command until it ends.
 pub(super) fn run(
     program: &Path,
     argv: &[OsString],
@@ -46,7 +45,7 @@ pub(super) fn run(
     let mut command = Command::new(program);
     command.arg0(&argv[0]).args(&argv[1..]).envs(environment.iter().map(|(name, value)| (name, value)));
     let mut child = command.spawn().map_err(|e| exit_not_executed(&argv[0], &e))?;
-    // After the start: the command inherits what is blocked.
+    // After the start, because the command inherits blocked signals.
     let signals = Signals::take().map_err(|e| failed("cannot read signals", &e))?;
     let mut looks = Looks::of(child.id());
     let status =
@@ -90,14 +89,15 @@ fn follow(
     }
 }
 
-/// The terminal sends its signals to the whole process group itself, and what the command sent to its own group it has got.
+/// The terminal itself sends its signals to the whole process group, and the command has already received what it sent to
+/// its own group.
 fn pass_on(signal: Received, pid: Pid, id: u32) {
     if signal.sender.is_some_and(|sender| sender != id) {
         send(pid, signal.number);
     }
 }
 
-/// A rank has begun to record: looking from outside is not needed any more.
+/// A rank has begun to record: sampling from outside is no longer needed.
 fn has_files(directory: &Path) -> bool {
     directory.read_dir().is_ok_and(|mut entries| entries.next().is_some())
 }

@@ -1,8 +1,8 @@
-//! `__again SOCKET JOB COMMAND…`: what a daemon runs, as the job's owner and in its cgroup, to start a job anew.
+//! `__again SOCKET JOB COMMAND…`: what a daemon runs, as the job's owner and in its cgroup, to restart a job.
 //!
 //! The program gets what `cosched run` gave it the first time: the job in its environment, the means that carry it to
-//! ranks on other nodes, and host files of the job's present nodes. They are removed when it ends; this process, its
-//! shadow, then ends as it did.
+//! ranks on other nodes, and host files of the job's present nodes. The files are removed when it ends; this process,
+//! its shadow, then ends with the same status.
 
 use super::gate::Gate;
 use super::place::Place;
@@ -14,10 +14,10 @@ use cosched_api::Client;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The first argument of such a process; the daemon says it.
+/// The first argument of such a process; the daemon passes it.
 pub(crate) const AGAIN: &str = "__again";
 
-/// Runs the command to its end.
+/// Runs the command until it ends.
 pub(crate) fn again(mut words: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     let silent = || Failure::silent(EXIT_FAILED);
     let socket = words.next().ok_or_else(silent)?;
@@ -27,7 +27,7 @@ pub(crate) fn again(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fai
     let job = Client::connect(Path::new(&socket))?.job(id)?;
     let plan = join::plan(&job, &program)?;
     let gate = Gate::spawn(&program, &argv).map_err(|e| failed("cannot start a process", &e))?;
-    // The signals of a job go to all its processes: this one outlives them, for the sake of the files.
+    // The job's signals go to all its processes: this one must outlive them to remove the files.
     let _blocked = Signals::take().map_err(|e| failed("cannot block signals", &e))?;
     let status = {
         let place = Place::of(&job);

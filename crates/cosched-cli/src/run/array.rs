@@ -1,27 +1,27 @@
-//! `--array 1-20%4`: one detached job for each index. At most so many at a time: each comes after the one that many before it, so
-//! that whoever plans needs no notion of arrays.
+//! `--array 1-20%4`: one detached job for each index. With a limit N on concurrent jobs, each job starts after the one N places
+//! before it, so the planner needs no concept of arrays.
 
 use serde::{Deserialize, Serialize};
 
 /// Each waiting job has two processes of its user.
 const TASKS_MAX: usize = 256;
 
-/// What an option asks for.
+/// A parsed `--array` option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Array {
     pub(super) indexes: Vec<u32>,
-    /// At most so many at a time.
+    /// The maximum number of concurrent jobs.
     pub(super) at_a_time: usize,
 }
 
-/// One job of an array, as its supervisor is told.
+/// One job of an array, as passed to its supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(super) index: u32,
     pub(super) count: usize,
-    /// The number of the first job; of the first job itself none.
+    /// The number of the array's first job; `None` for the first job itself.
     pub(super) array: Option<u64>,
-    /// It starts when this one has ended.
+    /// It starts when this job has ended.
     pub(super) after: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn parse_array(text: &str) -> Result<Array, String> {
 }
 
 impl Array {
-    /// The jobs that are to be registered after those of these numbers.
+    /// The job at `place`, to be registered after the jobs with these numbers.
     pub(super) fn task(&self, place: usize, registered: &[u64]) -> Task {
         let after = place.checked_sub(self.at_a_time).and_then(|before| registered.get(before).copied());
         Task { index: self.indexes[place], count: self.indexes.len(), array: registered.first().copied(), after }

@@ -1,10 +1,10 @@
-//! The job in the environment: `COSCHED_JOB` for the command, and what brings it to ranks on other nodes.
+//! The job in the environment: `COSCHED_JOB` for the command, and how it reaches ranks on other nodes.
 //!
-//! MPICH's launcher (hydra) gives its whole environment to every rank. Open MPI's does not, but runs its daemon on other
-//! nodes by a *launch agent*, a command of several words that the environment names; ranks inherit that daemon's
-//! environment. So the agent becomes `env COSCHED_JOB=7 … orted`. Open MPI's list of variables
-//! (`mca_base_env_list`) is not used: where it is set, `mpirun -x` fails. Sockets and the job's page are of one node and
-//! are not carried. Open MPI 4 (ORTE, `orte_plm_base_setup_orted_cmd`) and 5 (PRRTE, `prte_plm_base_setup_prted_cmd`).
+//! MPICH's launcher (hydra) passes its whole environment to every rank. Open MPI's does not, but starts its daemon on
+//! other nodes by a *launch agent*, a command of several words that the environment names; ranks inherit that daemon's
+//! environment. So the agent becomes `env COSCHED_JOB=7 … orted`. Open MPI's list of variables (`mca_base_env_list`) is
+//! not used: where it is set, `mpirun -x` fails. Sockets and the job's page belong to one node and are not carried. Open
+//! MPI 4 (ORTE, `orte_plm_base_setup_orted_cmd`) and 5 (PRRTE, `prte_plm_base_setup_prted_cmd`).
 
 use super::waiting::Plan;
 use cosched_api::Job;
@@ -15,10 +15,10 @@ pub(crate) const JOB: &str = "COSCHED_JOB";
 /// When the job was registered, in ms since the Unix epoch: another daemon's job of the same id is not this job.
 pub(crate) const SUBMITTED: &str = "COSCHED_JOB_SUBMITTED";
 
-/// The launch agents: the variable, and the daemon that is started when nobody has set it.
+/// The launch agents: the variable, and the daemon that is started when the variable is not set.
 const AGENTS: [(&str, &str); 2] = [("OMPI_MCA_orte_launch_agent", "orted"), ("PRTE_MCA_prte_launch_agent", "prted")];
 
-/// What the command's environment gets besides its own.
+/// The additions to the command's environment.
 pub(crate) fn environment(job: &Job, waiting: Option<&Plan>) -> Vec<(String, OsString)> {
     let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
     let mut carried: Vec<(String, OsString)> = vec![
@@ -36,17 +36,17 @@ pub(crate) fn environment(job: &Job, waiting: Option<&Plan>) -> Vec<(String, OsS
     all
 }
 
-/// `NAME=VALUE` of what passes a shell and a splitting at blanks unchanged; the rest stays here.
+/// `NAME=VALUE` for values that a shell and splitting at blanks leave unchanged; others are not carried.
 fn agent_words(carried: &[(String, OsString)]) -> Vec<String> {
     let plain = |text: &&str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:,@%+=-".contains(&byte));
     let word = |(name, value): &(String, OsString)| Some(format!("{name}={}", value.to_str().filter(plain)?));
     carried.iter().filter_map(word).collect()
 }
 
-/// The agent that carries `words` and then does what `theirs` does, or starts the daemon.
+/// The agent that carries `words` and then runs the user's agent `theirs`, or starts the daemon.
 fn agent(words: &[String], theirs: &str, daemon: &str) -> String {
     let mut own: Vec<&str> = theirs.split_ascii_whitespace().collect();
-    // A job that was started in a job: what this code has written before does not count any more.
+    // A job that was started in a job: what was added for the outer job no longer applies.
     if own.len() > 1 && own[0] == "env" && own[1].starts_with(&format!("{JOB}=")) {
         let first = own.iter().skip(1).position(|word| !word.contains('=')).map_or(own.len(), |at| at + 1);
         own.drain(..first);

@@ -1,7 +1,7 @@
 //! `cosched run --detach`: a supervisor in a session of its own runs the job; the first process prints its id.
 //!
-//! The supervisor gets the same command line, and of an array which of its jobs it is. Its standard output is a pipe to the first process until the job is
-//! registered, then the job's output file.
+//! The supervisor gets the same command line, and for an array also which of its jobs it is. Its standard output is a pipe to the first process until
+//! the job is registered, then the job's output file.
 
 use super::array::{Array, Task};
 use super::options::Run;
@@ -31,7 +31,7 @@ pub(crate) fn detach(json: bool, options: &Run) -> Result<u8, Failure> {
     start_all(json, array)
 }
 
-/// One after the other: each may come after one before it.
+/// One after the other: each may depend on one before it.
 fn start_all(json: bool, array: &Array) -> Result<u8, Failure> {
     let mut registered: Vec<u64> = Vec::new();
     for place in 0..array.indexes.len() {
@@ -77,7 +77,7 @@ pub(crate) fn supervise(context: &Context, options: &Run, task: &OsStr) -> Resul
     let prepared = prepare(options.files.output.is_some()).and_then(|(log, path)| {
         let report =
             rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(|e| failed("cannot keep the pipe", &e.into()))?;
-        // The daemon reads names of files: a percent sign that means itself is doubled.
+        // The daemon expands file names, so a literal percent sign is doubled.
         let log_path = path.as_ref().map(|path| path.to_string_lossy().replace('%', "%%"));
         Ok((Launch::new(context, options, Some(Detached { log_path, task }))?, log, path, File::from(report)))
     });
@@ -98,7 +98,7 @@ pub(crate) fn supervise(context: &Context, options: &Run, task: &OsStr) -> Resul
     });
     match result {
         Err(failure) if !registered => {
-            // Nothing was written and nobody will look for it.
+            // Nothing was written, and the file is not needed.
             let _ = path.map(std::fs::remove_file);
             tell_failure(&mut report, failure)
         }
@@ -106,7 +106,8 @@ pub(crate) fn supervise(context: &Context, options: &Run, task: &OsStr) -> Resul
     }
 }
 
-/// A new session, and a new file for the output, unless that has its own once the job has an id: then that is the command's alone.
+/// Creates a new session, and a new file for the output, unless the user named one: that gets its name from the job's id, and only the command writes
+/// to it.
 fn prepare(has_output: bool) -> Result<(File, Option<PathBuf>), Failure> {
     rustix::process::setsid().map_err(|e| failed("cannot make a session", &e.into()))?;
     if has_output {
@@ -132,7 +133,7 @@ fn log_directory() -> PathBuf {
     state.unwrap_or_else(home).join("cosched/logs")
 }
 
-/// Standard output and error, the supervisor's and the command's, become the file.
+/// Redirects standard output and error, of the supervisor and of the command, to the file.
 fn attach(log: &File) -> io::Result<()> {
     rustix::stdio::dup2_stdout(log)?;
     rustix::stdio::dup2_stderr(log)?;

@@ -1,6 +1,6 @@
-//! Where a command runs, what it reads and where its output goes: `--output`, `--error`, `--input`, `--chdir`, `--env`.
+//! Where a command runs, what it reads and where its output is written: `--output`, `--error`, `--input`, `--chdir`, `--env`.
 //!
-//! Files are opened by the launcher and by the gate, as the user; the daemon is told the path only.
+//! Files are opened by the launcher and by the gate, as the user; the daemon only gets the path.
 
 use super::EXIT_FAILED;
 use super::gate::{ERROR, INPUT, OUTPUT};
@@ -43,20 +43,20 @@ pub(crate) struct Words<'a> {
 }
 
 impl Files {
-    /// Goes to the directory.
+    /// Changes to the directory.
     pub(super) fn enter(&self) -> Result<(), Failure> {
         let Some(dir) = &self.chdir else { return Ok(()) };
         std::env::set_current_dir(dir)
             .map_err(|e| cannot("the command cannot run in", dir, &e, "does the directory exist?"))
     }
 
-    /// The path of the output as the daemon is told it, which puts the job's id in for `%j`.
+    /// The path of the output for the daemon, which substitutes the job's id for `%j`.
     pub(super) fn log_path(&self, words: Words<'_>) -> Option<String> {
         let path = expand(self.output.as_deref()?.as_os_str(), words, None);
         std::path::absolute(path).ok().map(|path| path.to_string_lossy().into_owned())
     }
 
-    /// Whether jobs of an array would write to the same file.
+    /// The file to which all jobs of an array would write, if there is one.
     pub(super) fn is_shared(&self) -> Option<&Path> {
         let named = |path: &&PathBuf| ["%a", "%j"].iter().any(|word| path.to_string_lossy().contains(word));
         self.output
@@ -66,12 +66,12 @@ impl Files {
             .map(PathBuf::as_path)
     }
 
-    /// Whether the name of a file has the job's id in it.
+    /// Whether the name of a file contains the job's id.
     pub(super) fn names_job(&self) -> bool {
         self.output.iter().chain(&self.error).any(|path| path.to_string_lossy().contains("%j"))
     }
 
-    /// Makes the files, and tells the gate what to open.
+    /// Creates the files, and returns what the gate has to open.
     pub(super) fn prepare(&self, words: Words<'_>, id: u64) -> Result<Vec<(String, OsString)>, Failure> {
         let mut streams = Vec::new();
         if let Some(path) = &self.input {
@@ -82,7 +82,7 @@ impl Files {
         let error = self.error.as_ref().or(self.output.as_ref());
         for (stream, path) in [(OUTPUT, self.output.as_ref()), (ERROR, error)] {
             let Some(path) = path.map(|path| expand(path.as_os_str(), words, Some(id))) else { continue };
-            // Emptied once; the gate appends.
+            // Truncated once; the gate appends.
             let made = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
             made.map_err(|e| {
                 cannot("cannot write to", Path::new(&path), &e, "does the directory exist, and may you write there?")
@@ -97,7 +97,7 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error, hint: &str) -> Failur
     Failure::explained(EXIT_FAILED, &format!("{what} {}", path.display()), &error.to_string(), hint)
 }
 
-/// What is known of a file's name; without an id `%j` stays, and a percent sign that means itself is doubled.
+/// Expands what is known of a file's name; without an id `%j` stays, and a literal percent sign is doubled.
 fn expand(template: &OsStr, words: Words<'_>, id: Option<u64>) -> OsString {
     let percent: &[u8] = if id.is_some() { b"%" } else { b"%%" };
     let mut path = Vec::new();

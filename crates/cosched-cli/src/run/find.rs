@@ -92,7 +92,7 @@ impl Found {
 fn similar(name: &str, directories: &OsString) -> Option<String> {
     let entries = std::env::split_paths(directories).filter_map(|dir| dir.read_dir().ok()).flatten().flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    // Short names are near to everything.
+    // Short names are similar to everything.
     if name.chars().count() < 4 { None } else { nearest(name, names.iter().map(String::as_str)).map(str::to_owned) }
 }
 

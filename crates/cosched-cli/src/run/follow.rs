@@ -1,7 +1,7 @@
-//! Keeping an eye on the daemon while the job runs: one long poll, no thread.
+//! Follows the daemon while the job runs: one long poll, no thread.
 //!
-//! The poll ends when the job has. When it breaks, the daemon has died; the launcher connects again with growing
-//! pauses, and thaws its job when nobody has answered for 300 ms.
+//! The poll ends when the job has ended. When the connection breaks, the daemon has died; the launcher connects again
+//! with increasing pauses, and thaws its job when there has been no answer for 300 ms.
 
 use super::thaw::thaw;
 use cosched_api::{Client, ClientError, ErrorCode, Job, JobState, PendingWait};
@@ -24,7 +24,7 @@ pub(crate) struct Follow<'a> {
     id: u64,
     cgroup: &'a str,
     poll: Option<PendingWait>,
-    /// When to try the next poll, while none is under way.
+    /// When to start the next poll, while none is in progress.
     next: Option<Instant>,
     /// While the daemon is away.
     away: Option<Away>,
@@ -39,7 +39,7 @@ struct Away {
 }
 
 impl<'a> Follow<'a> {
-    /// The first poll comes after this time; `client` only says where the daemon is.
+    /// The first poll starts after this time; `client` only provides the daemon's path.
     pub(crate) fn new(client: &'a Client, job: &'a Job, after: Duration) -> Follow<'a> {
         let next = Some(Instant::now() + after);
         Follow { client, id: job.id, cgroup: &job.cgroup, poll: None, next, away: None, ended: false }
@@ -50,7 +50,7 @@ impl<'a> Follow<'a> {
         self.poll.as_ref().map(AsFd::as_fd)
     }
 
-    /// When there is something to do without that.
+    /// When there is something to do even if the descriptor is not readable.
     pub(crate) fn due(&self) -> Option<Instant> {
         let thaw = self.away.as_ref().filter(|away| !away.thawed).map(|away| away.since + THAW_AFTER);
         self.next.into_iter().chain(thaw).min()
@@ -66,7 +66,7 @@ impl<'a> Follow<'a> {
         self.ended
     }
 
-    /// How long nobody has answered.
+    /// How long the daemon has not answered.
     pub(crate) fn away_for(&self) -> Option<Duration> {
         self.away.as_ref().map(|away| away.since.elapsed())
     }
@@ -78,7 +78,7 @@ impl<'a> Follow<'a> {
         }
         if self.next.is_some_and(|next| next <= Instant::now()) {
             self.next = None;
-            // After a break a poll without time: a live daemon answers it at once.
+            // After a lost connection, a poll without waiting time: a live daemon answers it at once.
             let time = if self.away.is_some() { Duration::ZERO } else { POLL_TIME };
             match self.client.start_wait(self.id, time) {
                 Ok(poll) => self.poll = Some(poll),
@@ -100,11 +100,11 @@ impl<'a> Follow<'a> {
                 self.away = None;
                 self.ended = matches!(job.state, JobState::Ended | JobState::Lost);
                 if !self.ended {
-                    // A pause, so that a daemon that answers at once cannot make this busy.
+                    // A pause, so that a daemon that answers at once does not make this a busy loop.
                     self.next = Some(Instant::now() + PAUSE_MIN);
                 }
             }
-            // A daemon that does not know the job will not thaw it either.
+            // A daemon that does not know the job will not thaw it, either.
             Err(ClientError::Refused(body)) if body.code == ErrorCode::NotFound => {
                 self.away = None;
                 thaw(self.cgroup);

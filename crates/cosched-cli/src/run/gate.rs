@@ -1,10 +1,10 @@
 //! The gate: the process that becomes the command, once it is in the job's cgroups.
 //!
-//! The launcher executes itself again as a gate. The gate waits for a letter in a pipe of the launcher, then executes
-//! the command in its place, so the command and all its descendants are in the job from their first instruction on.
-//! The letter is its length (4 bytes) and what the environment gets, `NAME=VALUE` with a zero byte after each; three names that are no
-//! variables name the files that become standard input, output and error. The end
-//! of the pipe without a letter (the launcher died, or the job was refused) means: never.
+//! The launcher executes itself again as a gate. The gate waits for a letter in a pipe of the launcher, then executes the command in
+//! its place, so the command and all its descendants are in the job from their first instruction on. The letter is its length (4
+//! bytes) and the additions to the environment, `NAME=VALUE` with a zero byte after each; three names that are not variables specify
+//! the files that become standard input, output and error. If the pipe is closed without a letter (the launcher died, or the job was
+//! refused), the command is never executed.
 
 use super::{EXIT_FAILED, GATE, exit_not_executed};
 use crate::out::Failure;
@@ -29,8 +29,8 @@ pub(crate) struct Gate {
     pipe: Pipe,
 }
 
-/// The pipe on which the gate waits. It has to be kept while the command runs: the gate may be slow, and open it only
-/// after the byte was written.
+/// The pipe on which the gate waits. It has to be kept open while the command runs: the gate may be slow, and open it only after the
+/// letter was written.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     writer: PipeWriter,
@@ -64,7 +64,7 @@ impl Gate {
         (self.child, self.pipe)
     }
 
-    /// Ends it without running the command; returns how it ended.
+    /// Ends the gate without running the command; returns how it ended.
     pub(crate) fn cancel(self) -> io::Result<ExitStatus> {
         let Gate { mut child, pipe } = self;
         drop(pipe);
@@ -86,7 +86,7 @@ pub(crate) fn gate(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fail
     Err(exit_not_executed(&argv0, &command.exec()))
 }
 
-/// Opens what a command reads and writes, which is there.
+/// Opens a command's input and output files, which already exist.
 pub(super) fn redirect(command: &mut Command, streams: &[(impl AsRef<OsStr>, OsString)]) -> Result<(), Failure> {
     for (stream, path) in streams {
         let is_input = stream.as_ref() == INPUT;
@@ -115,8 +115,8 @@ fn letter(environment: &[(String, OsString)]) -> Vec<u8> {
     letter
 }
 
-/// Opens the launcher's pipe anew instead of inheriting it: a descriptor that is inherited could be closed before the
-/// command only by unsafe code.
+/// Opens the launcher's pipe by its path instead of inheriting it: closing an inherited descriptor before the command runs would need
+/// unsafe code.
 fn wait_for_letter(launcher: &OsStr, fd: &OsStr) -> Option<Vec<(OsString, OsString)>> {
     let path = Path::new("/proc").join(launcher).join("fd").join(fd);
     let mut pipe = File::open(path).ok()?;

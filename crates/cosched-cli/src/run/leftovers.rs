@@ -1,4 +1,4 @@
-//! After the command's end: processes that it left are still the job.
+//! After the command's end: processes that it left still belong to the job.
 
 use super::follow::Follow;
 use super::is_over;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const SILENT_FOR: Duration = Duration::from_secs(2);
 /// What `--leftovers kill` gives processes between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the launcher waits for a daemon, or for the cluster's store, that went away before it gives up.
+/// How long the launcher waits for an unavailable daemon, or for the cluster's store, before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -27,7 +27,7 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
             say(&format!("the remaining processes of job {} could not be ended: {error}", job.id));
         }
     }
-    // Signals of the person go to all that is left, as the command is gone.
+    // The user's signals are passed to all remaining processes, since the command has ended.
     let Ok(mut killer) = Client::connect(client.path()) else { return };
     let mut follow = Follow::new(client, job, Duration::ZERO);
     let started = Instant::now();
@@ -57,14 +57,14 @@ pub(crate) fn finish(what: Leftovers, client: &mut Client, signals: &Signals, jo
     }
 }
 
-/// Whether it is worth while to wait on.
+/// Whether it is worthwhile to keep waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     On,
     InVain,
 }
 
-/// Says what is waited for; a second time only where that is a store that does not come.
+/// Says what the launcher waits for; a second time only if the store is still unavailable.
 fn tell(client: &mut Client, job: &Job, again: bool) -> Waits {
     let Ok(now) = client.job(job.id) else { return Waits::On };
     let id = job.id;

@@ -80,7 +80,7 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     let launch = Launch::new(context, options, None);
     let result = launch.and_then(|launch| run_job(&launch, |said| report::tell(&mut file, &said)));
     if let Err(failure) = &result {
-        // It is said on standard error, too.
+        // The failure is also printed on standard error.
         let _ = report::tell(&mut file, &Report::of(failure));
     }
     result
@@ -100,7 +100,7 @@ struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Of a detached job, `log_path` is the file of its output, if that has no other.
+    /// For a detached job, `log_path` is the file of its output, unless the user named another.
     fn new(context: &Context, options: &'a Run, detached: Option<Detached>) -> Result<Launch<'a>, Failure> {
         // Before the directory changes.
         let socket = SocketChoice::find(context.socket.as_ref().and_then(|path| std::path::absolute(path).ok()));
@@ -151,7 +151,7 @@ impl<'a> Launch<'a> {
         Words { name: self.request.name.as_deref().unwrap_or_else(|| base_name(&self.argv[0])), index }
     }
 
-    /// What the command's environment gets because its user says so, because of its array, and as the program of a job.
+    /// The additions to the command's environment: the user's, those of its array, and those of its job.
     fn variables(&self, job: &Job) -> Vec<(String, OsString)> {
         let own = self.files.env.iter().map(|(name, value)| (name.clone(), value.into()));
         let of_array = self.task.iter().flat_map(|task| {
@@ -164,7 +164,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Runs the job to its end; `before` is called with what becomes of it before the command runs.
+/// Runs the job to its end; `before` is called with the outcome of the registration before the command runs.
 fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
     let signals = Signals::take().map_err(|e| failed("cannot read signals", &e))?;
@@ -202,7 +202,7 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
         Ok(job) => job,
         Err((signal, why)) => {
             let cancelled = watch::wire_status(cancel(gate)?);
-            // The gate ends by itself then; the person's signal is what ended the job.
+            // The gate then ends by itself; it was the user's signal that ended the job.
             let exit = signal.map_or(cancelled, |signal| cosched_api::ExitStatus { code: None, signal: Some(signal) });
             let _ = client.report_exit(job.id, &ExitReport { exit });
             return match why {
@@ -230,7 +230,7 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
     Ok(shell_code(exit))
 }
 
-/// Whether the command is not in its job, which has no part here; that is said.
+/// Whether the command runs outside its job because the job has no part on this node; the user is told so.
 fn is_outside(job: &Job) -> bool {
     let outside = job.cgroup.is_empty() && !job.nodes.is_empty();
     if outside {
@@ -245,14 +245,14 @@ fn is_outside(job: &Job) -> bool {
     outside
 }
 
-/// Says why a job ended, where that was not its own doing.
+/// Says why a job ended, unless it ended by itself.
 fn tell_why(job: &Job) {
     if let Some(why) = &job.ended_why {
         say(&format!("job {} was ended: {why}", job.id));
     }
 }
 
-/// Says what the kernel killed for lack of memory, which the command's exit code does not.
+/// Says what the kernel killed for lack of memory, which the command's exit code does not show.
 fn tell_what_was_killed(job: &Job) {
     let Some(killed) = job.out_of_memory else { return };
     let hint = match killed.limit_bytes {
@@ -262,7 +262,7 @@ fn tell_what_was_killed(job: &Job) {
     say(&format!("job {}: {killed}; {hint}", job.id));
 }
 
-/// For a daemon that may have to start the program anew. What is not text cannot be passed on.
+/// For a daemon that may have to restart the program. Variables that are not valid Unicode cannot be passed on.
 fn environment(own: &[(String, String)]) -> Vec<(String, String)> {
     let inherited = std::env::vars_os();
     let text = inherited.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -270,14 +270,14 @@ fn environment(own: &[(String, String)]) -> Vec<(String, String)> {
     kept.chain(own.iter().cloned()).collect()
 }
 
-/// What is special about a detached job.
+/// What is specific to a detached job.
 #[derive(Debug, Default)]
 struct Detached {
     log_path: Option<String>,
     task: Option<Task>,
 }
 
-/// The command's file, where the user is or else where it is to run; then goes there.
+/// Finds the command's file, relative to the present directory or else to the directory to run in; then changes to that directory.
 fn find_in(options: &Run) -> Result<PathBuf, Failure> {
     let find = || find_program(&options.command[0], std::env::var_os("PATH"));
     let here = find().map(|path| std::path::absolute(&path).unwrap_or(path));
@@ -293,14 +293,14 @@ fn name_of(options: &Run) -> &str {
     options.name.as_deref().unwrap_or_else(|| base_name(&options.command[0]))
 }
 
-/// Also says whether the daemon is one that a command has started.
+/// Also returns whether the daemon was started by a command.
 fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), ClientError> {
     let request = JobRequest { pid: pid as i32, ..launch.request.clone() };
     let mut may_have_ended = true;
     loop {
         let mut client = connect_or_start(&launch.socket, None)?;
         let embedded = client.status().map(|status| status.embedded);
-        // One that was started on demand ends when there has been no job. Any other is not replaced.
+        // A daemon that was started on demand ends when it has no jobs. Any other daemon is not replaced.
         let is_replaced = may_have_ended && *embedded.as_ref().unwrap_or(&true);
         match embedded.and_then(|embedded| Ok((client.register(&request)?, embedded))) {
             Err(ClientError::Unreachable { .. }) if is_replaced => may_have_ended = false,
@@ -312,7 +312,7 @@ fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), Client
     }
 }
 
-/// The daemon that runs, else a new one. `limit` bounds the time that the new one has for its first answer.
+/// The running daemon, else a new one. `limit` bounds the time until the new one's first answer.
 pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -> Result<Client, ClientError> {
     match socket.connect() {
         Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {
@@ -329,7 +329,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// Reports the command's end; when the daemon has died, to the next one or to a new one.
+/// Reports the command's end; if the daemon has died, to its successor or to a new one.
 fn report(
     daemon: (&SocketChoice, bool),
     client: &mut Client,
@@ -360,8 +360,8 @@ fn report(
     answer
 }
 
-/// A command restarts only a daemon that a command has started. Any other is restarted by its operator, and a daemon in its place would
-/// keep it out.
+/// A command restarts only a daemon that was started by a command. Any other daemon is restarted by its operator, and a daemon in its
+/// place would prevent that.
 fn reconnect((socket, embedded): (&SocketChoice, bool), limit: Duration) -> Result<Client, ClientError> {
     match socket {
         SocketChoice::Usual { .. } if embedded => connect_or_start(socket, Some(limit)),
@@ -385,7 +385,7 @@ fn failed(what: &str, error: &io::Error) -> Failure {
 pub(crate) fn exit_not_executed(argv0: &OsStr, error: &io::Error) -> Failure {
     let found = error.kind() != io::ErrorKind::NotFound;
     let code = if found { EXIT_NOT_EXECUTABLE } else { EXIT_NOT_FOUND };
-    // A script whose interpreter is missing is "not found" for the kernel.
+    // If a script's interpreter is missing, the kernel reports "not found".
     let hint =
         if found { "is it a program for this machine?" } else { "a script may name an interpreter that is missing" };
     let what = format!("{}: cannot be executed", argv0.to_string_lossy());

@@ -1,5 +1,5 @@
-//! Where no daemon can run (a container with read-only cgroups, a user without a cgroup of his own) there is no job, but processes can
-//! wait well: the command gets the wait library and replaces this program.
+//! Where no daemon can run (a container with read-only cgroups, a user without a delegated cgroup) there is no job, but processes can wait
+//! well: the command gets the wait library and replaces this program.
 
 use super::{EXIT_FAILED, Launch, exit_not_executed, gate, options::Leftovers, signals::Signals, waiting};
 use crate::out::{Failure, say};
@@ -8,11 +8,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Set for the command and its descendants: a `cosched run` in them does not look for a place again, and does not say so again. Its value is
-/// the place: whoever is elsewhere looks again.
+/// Set for the command and its descendants: a `cosched run` in them does not search for a place again, and does not repeat the message. Its
+/// value identifies the host and the cgroups: a process elsewhere searches again.
 const MARK: &str = "COSCHED_NO_DAEMON";
 
-/// The host and the cgroups of this process.
+/// A hash of the host's name and the cgroups of this process.
 fn here() -> String {
     let mut hasher = DefaultHasher::new();
     rustix::system::uname().nodename().hash(&mut hasher);
@@ -24,7 +24,7 @@ fn is_inside() -> bool {
     std::env::var(MARK).is_ok_and(|place| place == here())
 }
 
-/// An error in a command that this module has started.
+/// An error if this process descends from a command that this module has started in the same place.
 pub(super) fn is_possible() -> Result<(), ClientError> {
     if !is_inside() {
         return Ok(());
@@ -61,7 +61,7 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
     Err(exit_not_executed(&launch.argv[0], &command.exec()))
 }
 
-/// What was asked for that no wait library can do.
+/// A requested option that the wait library alone cannot provide.
 fn needs_daemon(launch: &Launch<'_>) -> Option<&'static str> {
     let request = &launch.request;
     let asked = [

@@ -1,4 +1,4 @@
-//! What `cosched run` may be told.
+//! The options of `cosched run`.
 
 use super::array::{Array, parse_array};
 use super::files::Files;
@@ -86,7 +86,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The policy and the way to wait that were asked for.
+    /// The requested policy and way to wait.
     pub(crate) fn how(&self) -> (Option<Policy>, Option<WaitOption>) {
         match self.strategy {
             Some((policy, waiting)) => (Some(policy), Some(WaitOption::On(waiting))),
@@ -95,7 +95,7 @@ impl Run {
     }
 }
 
-/// Numbers are ids: a job of that name could not be told from another one.
+/// Numbers are ids: a job with a number as its name would be ambiguous.
 fn job_name(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the name is empty; leave --name out to have the command's".to_owned());

@@ -1,7 +1,7 @@
-//! A job of a cluster: it may have to wait for its place, and its program hears where that is.
+//! A job of a cluster: it may have to wait for its place, and its program is told where that is.
 //!
-//! The MPI launchers are told by their own means (host files named in the environment), so that `mpirun ./a.out` starts its
-//! ranks on the job's nodes without further ado. What the user has set is left alone.
+//! The MPI launchers are told by their own means (host files named in the environment), so that `mpirun ./a.out` starts its ranks on
+//! the job's nodes without further options. Variables that the user has set are left alone.
 
 use super::gate::Gate;
 use super::signals::Signals;
@@ -17,22 +17,22 @@ use std::time::{Duration, Instant};
 
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A daemon that is away for less than this is not worth a word.
+/// If the daemon is away for less than this, the user is not told.
 const AWAY_MIN: Duration = Duration::from_secs(5);
 
-/// What became of a job that waited.
+/// The outcome for a job that waited.
 #[derive(Debug)]
 pub(crate) enum Placed {
     /// It has its place.
     At(Box<Job>),
-    /// It has ended, or the person does not want it any more: by this signal, or the gate has ended.
+    /// It has ended, or the user cancelled it: by this signal, or the gate has ended.
     Never(Option<i32>),
 }
 
-/// Waits until the job has its place, telling what it waits for.
+/// Waits until the job has its place, and says what it waits for.
 ///
 /// # Errors
-/// The daemon does not know the job any more.
+/// The daemon no longer knows the job.
 pub(crate) fn wait(
     client: &mut Client,
     mut job: Job,
@@ -58,7 +58,7 @@ pub(crate) fn wait(
         }
         job = match client.job(job.id) {
             Ok(job) => job,
-            // The daemon is started again sooner or later, and still knows the job then.
+            // The daemon will be restarted sooner or later, and will still know the job.
             Err(ClientError::Unreachable { .. }) => {
                 away.get_or_insert_with(Instant::now);
                 if let Ok(fresh) = Client::connect(client.path()) {
@@ -80,14 +80,14 @@ pub(crate) fn wait(
     }
     let pid = gate.pid() as i32;
     if job.pid != pid && !job.cgroup.is_empty() {
-        // The daemon that knew of this process has died since.
+        // The daemon that knew this process has died since.
         job = client.add_process(job.id, &ProcessRequest { pid, start_ticks: None })?;
     }
     Ok(Placed::At(Box::new(job)))
 }
 
-/// The environment of a job's program, and the files that it names: they have no place in any directory and go with this, however this
-/// process ends.
+/// The environment of a job's program, and the files that it names: they are in no directory and disappear with this value, however
+/// this process ends.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     /// For the program.
@@ -96,7 +96,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Of a job that has its nodes; nothing for a job of one machine.
+    /// For a job that has its nodes; empty for a job of a single machine.
     pub(crate) fn of(job: &Job) -> Place {
         let mut place = Place::default();
         if job.nodes.is_empty() {
@@ -120,7 +120,7 @@ impl Place {
         }
         match unnamed(&format!("cosched-hosts-{id}.{kind}"), text) {
             Ok(file) => {
-                // By this process, since its children do not inherit the descriptor.
+                // Through this process, because its children do not inherit the descriptor.
                 let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
                 self.environment.extend(variables.iter().map(|variable| ((*variable).to_owned(), path.clone().into())));
                 self.files.push(file);

@@ -1,5 +1,5 @@
-//! What became of a job, as a line of JSON for the program that has started `cosched run`: the first process of a detached job, or
-//! the program that named a file with `--report`.
+//! The outcome of a registration, as a line of JSON for the program that started `cosched run`: the first process of a detached
+//! job, or the program that named a file with `--report`.
 
 use super::{EXIT_FAILED, Failure, failed};
 use cosched_api::Job;
@@ -34,7 +34,7 @@ impl Report {
     }
 }
 
-/// The file that was named, if one was. A path, not a descriptor: that would be open in the command, too.
+/// Opens the named file, if any. A path, not a descriptor, because a descriptor would be open in the command, too.
 pub(super) fn open(path: Option<&Path>) -> Result<Option<File>, Failure> {
     let Some(path) = path else { return Ok(None) };
     OpenOptions::new().write(true).create(true).truncate(true).open(path).map(Some).map_err(|error| {

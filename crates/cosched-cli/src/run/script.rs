@@ -1,4 +1,5 @@
-//! `#COSCHED` lines: options in the leading comments of a script, as `#SBATCH` has them. The command line wins.
+//! `#COSCHED` lines: options in the leading comments of a script, like those of `#SBATCH`. The command line takes
+//! precedence.
 
 use super::{EXIT_FAILED, Run, find_program};
 use crate::args::{self, Cli, Commands};
@@ -11,18 +12,18 @@ use std::path::Path;
 
 const MARK: &str = "#COSCHED";
 
-/// The leading comments are looked for in so many bytes.
+/// The number of bytes in which leading comments are looked for.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// An option line: its number in the file, from 1, and its words.
 type Line = (usize, Result<Vec<String>, String>);
 
-/// The command line with the options of the script that it runs; `None` where there are none.
+/// The command line with the options of the script that it runs; `None` if there are none.
 ///
 /// # Errors
-/// One of the lines is no option; file and line are named.
+/// One of the lines is not a valid option; the message names file and line.
 pub(crate) fn with_options(words: &[OsString], run: &Run) -> Result<Option<Cli>, Failure> {
-    // What cannot be found is told later.
+    // A missing program is reported later.
     let Ok(path) = find_program(&run.command[0], std::env::var_os("PATH")) else { return Ok(None) };
     let lines = lines(&head(&path));
     let mut options: Vec<OsString> = Vec::new();
@@ -49,12 +50,12 @@ pub(crate) fn with_options(words: &[OsString], run: &Run) -> Result<Option<Cli>,
     })
 }
 
-/// Each option may come twice, and the last one counts.
+/// Each option may occur twice, and the last one counts.
 fn overriding() -> clap::Command {
     args::command().mut_subcommand("run", |run| run.args_override_self(true))
 }
 
-/// Whether a line has options of `cosched run` and nothing else.
+/// Checks that a line contains only options of `cosched run`.
 fn check(words: &[String]) -> Result<(), String> {
     let all = ["cosched", "run"].into_iter().chain(words.iter().map(String::as_str)).chain(["--", "command"]);
     let parsed =
@@ -78,7 +79,7 @@ fn mistaken(path: &Path, number: usize, why: &str) -> Failure {
     Failure::explained(EXIT_FAILED, &what, why, "write options of `cosched run`, as in `#COSCHED --time 2h --cpus 2`")
 }
 
-/// The beginning of a script; nothing of any other file.
+/// The beginning of a script; empty for any other file.
 fn head(path: &Path) -> String {
     let (mut start, mut bytes) = ([0; 2], Vec::new());
     let mut read = || -> std::io::Result<()> {
@@ -92,7 +93,7 @@ fn head(path: &Path) -> String {
         }
         Ok(())
     };
-    // What cannot be read has no options.
+    // A file that cannot be read has no options.
     let _ = read();
     String::from_utf8_lossy(&bytes).into_owned()
 }

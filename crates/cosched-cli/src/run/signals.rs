@@ -1,7 +1,7 @@
-//! Signals as data: they are blocked and read from a descriptor, together with who sent them.
+//! Signals as data: they are blocked and read from a descriptor, together with their senders.
 //!
-//! Handlers would tell less, and would undo what `nohup` set. Blocking changes nothing for the command: its gate is
-//! started before.
+//! Handlers would tell less, and would undo what `nohup` set. Blocking does not affect the command: its gate is started
+//! before.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -9,11 +9,11 @@ use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What is passed on to the command. The terminal's own (SIGTSTP, SIGWINCH) reach it without help.
+/// The signals passed on to the command. The terminal's own (SIGTSTP, SIGWINCH) reach it without help.
 const FORWARDED: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Codes of a signal that a process sent (`kill`, `sigqueue`, `tgkill`); the terminal's have a positive code.
+/// Codes of a signal that a process sent (`kill`, `sigqueue`, `tgkill`); signals of the terminal have a positive code.
 const SENT_BY_PROCESS: [i32; 3] = [0, -1, -6];
 
 /// The signals that the launcher received.
@@ -23,24 +23,24 @@ pub(crate) struct Signals {
     before: SigSet,
 }
 
-/// One of them.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     /// Its number.
     pub(crate) number: i32,
-    /// The process that sent it; none when it was the terminal (which sent it to the whole process group) or the kernel.
+    /// The process that sent it; `None` when the terminal (which sent it to the whole process group) or the kernel did.
     pub(crate) sender: Option<u32>,
 }
 
 impl Signals {
-    /// Blocks them for this thread and those it starts.
+    /// Blocks the signals for this thread and the threads that it starts.
     pub(crate) fn take() -> io::Result<Signals> {
         let set: SigSet = FORWARDED.into_iter().collect();
         let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         Ok(Signals { fd: SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?, before })
     }
 
-    /// They do again what they did; those that have arrived, too.
+    /// Unblocks the signals; those that have arrived take effect, too.
     pub(crate) fn give_back(self) {
         let _ = self.before.thread_set_mask();
     }
@@ -59,7 +59,7 @@ impl AsFd for Signals {
     }
 }
 
-/// Sends a signal to one process; that it is gone already is no error.
+/// Sends a signal to one process; a process that no longer exists is no error.
 pub(crate) fn send(pid: Pid, number: i32) {
     if let Some(signal) = rustix::process::Signal::from_named_raw(number) {
         let _ = rustix::process::kill_process(pid, signal);

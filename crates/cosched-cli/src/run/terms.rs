@@ -1,4 +1,4 @@
-//! When a job may start and what it is held to: `--time`, `--grace`, `--begin`, `--after`, `--mem-limit`.
+//! When a job may start and its limits: `--time`, `--grace`, `--begin`, `--after`, `--mem-limit`.
 
 use clap::Args;
 use cosched_api::{After, JobRequest, parse};
@@ -6,7 +6,7 @@ use jiff::civil::{DateTime, Time};
 use jiff::{Timestamp, ToSpan, Zoned};
 use std::time::Duration;
 
-/// A time of the day that has just passed is meant for now, not for tomorrow.
+/// A time of day that has only just passed means now, not tomorrow.
 const JUST_PASSED_MIN: i64 = 1;
 
 #[derive(Args, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// As the daemon hears it.
+    /// Adds the options to the daemon's request.
     pub(super) fn add_to(&self, request: &mut JobRequest) {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
         request.time_ms_max = self.time.map(ms);
@@ -67,7 +67,7 @@ fn after(text: &str) -> Result<After, String> {
     Ok(After { job, ok })
 }
 
-/// Milliseconds since 1970.
+/// A time as milliseconds since 1970.
 fn begin(text: &str) -> Result<u64, String> {
     begin_at(text, &Zoned::now())
 }

@@ -1,11 +1,11 @@
-//! The third safety net: when daemon and guard are gone, the launcher thaws its own job if it may.
+//! The third safety net: when daemon and guard have died, the launcher thaws its own job if permitted.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Lets the job's processes run, silently: without the right to do so it is the others' task.
+/// Lets the job's processes run, silently: without permission, other processes have to do it.
 pub(crate) fn thaw(cgroup: &str) {
     let cgroup = cgroup.trim_start_matches('/');
     // The path came from a daemon; it must not lead out of the hierarchy, nor to its root.
@@ -22,7 +22,7 @@ pub(crate) fn cgroup2() -> Option<PathBuf> {
     cgroup2_mount(&fs::read("/proc/self/mountinfo").ok()?)
 }
 
-/// The same in a table of mounts (`proc_pid_mountinfo(5)`: the type follows the separator ` - `).
+/// The mount point of cgroup v2 in a table of mounts (`proc_pid_mountinfo(5)`: the type follows the separator ` - `).
 fn cgroup2_mount(table: &[u8]) -> Option<PathBuf> {
     table.split(|byte| *byte == b'\n').find_map(|line| {
         let separator = line.windows(3).position(|window| window == b" - ")?;

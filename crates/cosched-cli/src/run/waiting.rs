@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// The library's file.
 const LIBRARY: &str = "libcosched_wait.so";
-/// What is preloaded in its place: it lies beside the library, and loads it into the programs that it concerns.
+/// Preloaded in its place: it is beside the library, and loads it only into the programs that need it.
 const FRONT: &str = "libcosched_preload.so";
-/// Names another place of the library.
+/// The variable that names another path to the library.
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
-/// Tells the library how many CPUs there are for a command without a page, and on how many.
+/// Tells the library of a command without a page the number of CPUs available to it, and the number of CPUs online.
 const CPUS: &str = "COSCHED_WAIT_CPUS";
-/// By one of these a process knows that it is a rank; the library has the same list (crates/cosched-wait/src/crowd.rs), in a room that this one may not use.
+/// Each of these variables marks a rank; the library has the same list (crates/cosched-wait/src/crowd.rs), in a crate that this one may not use.
 const RANKS_HERE: [&str; 5] = [
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
@@ -33,7 +33,7 @@ const SPIN_US_MAX: u32 = 60_000_000;
 pub(crate) enum WaitOption {
     /// The library is not loaded.
     Off,
-    /// It is, and waits so.
+    /// The library is loaded, and waits in this way.
     On(Waiting),
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn parse_wait(text: &str) -> Result<WaitOption, String> {
     Ok(WaitOption::On(Waiting { mode, spin_us }))
 }
 
-/// What the daemon is told of the wait: with `micro` it does something itself, whether the library is loaded or not.
+/// The way to wait that the daemon is told: with `micro` the daemon itself acts, whether the library is loaded or not.
 pub(crate) fn told(asked: Option<WaitOption>, plan: Option<&Plan>) -> Option<Waiting> {
     match asked {
         Some(WaitOption::On(waiting)) if waiting.mode == WaitMode::Micro => Some(waiting),
@@ -109,7 +109,7 @@ impl Plan {
     /// What `asked` means for `program`; `None` when the library is not to be loaded or cannot be.
     ///
     /// # Errors
-    /// When it was asked for by name and is not installed.
+    /// When it was requested by name and is not installed.
     pub(crate) fn new(asked: Option<WaitOption>, program: &Path) -> Result<Option<Plan>, Failure> {
         let waiting = match asked {
             Some(WaitOption::Off) => return Ok(None),
@@ -131,7 +131,7 @@ impl Plan {
         }
     }
 
-    /// What the environment gets on other nodes: without what the user preloads here, and without the page.
+    /// The environment on other nodes: without libraries that the user preloads on this node, and without the page.
     pub(crate) fn carried(&self) -> Vec<(String, OsString)> {
         vec![("LD_PRELOAD".into(), self.library.clone().into()), ("COSCHED_WAIT".into(), self.word().into())]
     }
@@ -149,14 +149,14 @@ impl Plan {
         }
     }
 
-    /// What the command's environment gets, besides its own.
+    /// The additions to the command's environment.
     pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
-        // OpenMP's barriers spin on memory, where the library sees nothing. Only where somebody asked for it: who is alone
-        // pays for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
+        // OpenMP's barriers spin on memory, where the library sees nothing. Only if the user requested it: a job that runs alone pays for it. Nothing
+        // for the MPI libraries: docs/waiting.md, chapter 5, says why.
         let asked = matches!(self.waiting.mode, WaitMode::SpinBlock | WaitMode::SpinYield);
         if asked && std::env::var_os("OMP_WAIT_POLICY").is_none() {
             all.push(("OMP_WAIT_POLICY".into(), "passive".into()));
@@ -165,24 +165,25 @@ impl Plan {
     }
 }
 
-/// What the environment of a command without a job gets: how to wait, or the user's own preloaded libraries where it is not to have ours.
+/// The environment of a command without a job: how to wait; without a plan, the user's preloaded libraries without ours.
 pub(crate) fn alone(plan: Option<&Plan>) -> Vec<(String, OsString)> {
     let Some(plan) = plan else {
         let others = without(&preloaded(), &[LIBRARY, FRONT].map(OsStr::new));
         return std::env::var_os("LD_PRELOAD").map(|_| ("LD_PRELOAD".into(), others)).into_iter().collect();
     };
     let mut all = plan.environment(None);
-    // With the quota and the cpuset of a container. Not of a rank, which may be bound to one CPU while the others of its launcher have theirs.
+    // Takes the quota and the cpuset of a container into account. Not for a rank, which may be bound to one CPU while the launcher's other ranks have
+    // theirs.
     let is_rank = RANKS_HERE.iter().any(|name| std::env::var_os(name).is_some());
     if let Some(cpus) = std::thread::available_parallelism().ok().filter(|_| !is_rank) {
-        // Another node with another number of CPUs does not take it for its own.
+        // A node with a different number of CPUs can then tell that the value is not its own.
         let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(0);
         all.push((CPUS.into(), format!("{cpus}/{online}").into()));
     }
     all
 }
 
-/// Which file the page is, and when it was made: so the job's processes know that they are on its node, and in it by birth.
+/// The page's inode and creation time: by these, the job's processes know that they are on its node, and in the job from birth.
 fn seen(page: &str) -> Option<String> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
@@ -192,7 +193,7 @@ fn seen(page: &str) -> Option<String> {
     known.then(|| format!("{}-{}-{}", facts.stx_ino, born.tv_sec, born.tv_nsec))
 }
 
-/// `LD_PRELOAD` with this library before those that are named there already; itself once, as a command may be in another one that has it.
+/// `LD_PRELOAD` with this library before those already named; only once, even if this command runs inside another one that has it.
 pub(crate) fn preload(library: &Path) -> OsString {
     let mut preload = OsString::from(library);
     let others = without(&preloaded(), &[library.file_name().unwrap_or_default()]);
@@ -216,19 +217,19 @@ fn without(preloaded: &OsStr, names: &[&OsStr]) -> OsString {
     OsString::from_vec(words.collect::<Vec<_>>().join(&b':'))
 }
 
-/// What to preload for the wait library: its front, where that was built.
+/// What to preload for the wait library: its front, if it was built.
 fn with_front(library: PathBuf) -> PathBuf {
     let front = library.with_file_name(FRONT);
     // The front knows the library by its name.
     if library.file_name().is_some_and(|name| name == LIBRARY) && front.is_file() { front } else { library }
 }
 
-/// The wait library, as far as it is installed.
+/// The wait library, if it is installed.
 pub(crate) fn wait_library() -> Option<PathBuf> {
     find_library(LIBRARY, LIBRARY_VARIABLE)
 }
 
-/// A library of ours: where the variable says, beside `cosched`, or where it is installed.
+/// A library of ours: the path in the variable, else beside `cosched`, else where it is installed.
 pub(crate) fn find_library(name: &str, variable: &str) -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(variable) {
         return Some(PathBuf::from(named)).filter(|path| path.is_file());
@@ -250,7 +251,7 @@ fn not_installed() -> Failure {
     )
 }
 
-/// Why a library cannot be loaded into a program; `None` also when that cannot be told, as of a script.
+/// Why a library cannot be loaded into a program; `None` also when that is unknown, as for a script.
 fn obstacle(program: &Path) -> Option<&'static str> {
     let mode = program.metadata().ok()?.permissions().mode();
     if mode & 0o6000 != 0 && !rustix::process::geteuid().is_root() {
@@ -275,7 +276,7 @@ fn elf_obstacle(start: &[u8]) -> Option<&'static str> {
     let (table, size, count) = (long(32)? as usize, half(54)? as usize, half(56)? as usize);
     const INTERPRETER: u32 = 3;
     for number in 0..count {
-        // A table beyond what was read: nobody knows.
+        // A table beyond the part that was read: unknown.
         if word(table + number * size)? == INTERPRETER {
             return None;
         }

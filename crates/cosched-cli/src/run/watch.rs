@@ -1,4 +1,4 @@
-//! Waiting for the several things that can happen to a running job, in one place and without threads.
+//! Waits for everything that can happen to a running job, in one place and without threads.
 
 use super::follow::Follow;
 use super::gate::Pipe;
@@ -11,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// What a command outside of its job gets to end in, once that has ended.
+/// How long a command outside its job gets to end, once the job has ended.
 const END_GRACE: Duration = Duration::from_secs(5);
 
 /// The command's process.
@@ -24,14 +24,14 @@ pub(crate) struct MainProcess {
 }
 
 impl MainProcess {
-    /// Takes a gate that was opened.
+    /// Takes the command's process from an opened gate.
     pub(crate) fn new((child, pipe): (Child, Pipe)) -> io::Result<MainProcess> {
         let pid = Pid::from_child(&child);
         Ok(MainProcess { child, pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, _pipe: pipe })
     }
 
-    /// Passes on a signal of a process. The terminal sends its signals to the whole process group itself, and what
-    /// the command sent to its own group it has got.
+    /// Passes on a signal that a process sent. The terminal itself sends its signals to the whole process group, and
+    /// the command has already received what it sent to its own group.
     fn pass_on(&self, signal: Received) {
         if signal.sender.is_some_and(|sender| sender != self.child.id()) {
             send(self.pid, signal.number);
@@ -39,8 +39,8 @@ impl MainProcess {
     }
 }
 
-/// Waits for the command's end, passing signals on and following the daemon. A command that is outside of its job, on a
-/// node where that has no part, is no daemon's to end: when its job has been ended, it is ended here.
+/// Waits for the command's end, passing signals on and following the daemon. No daemon can end a command that runs
+/// outside its job, on a node where the job has no part: when its job has been ended, the command is ended here.
 pub(crate) fn until_exit(
     main: &mut MainProcess,
     signals: &Signals,
@@ -59,7 +59,7 @@ pub(crate) fn until_exit(
         }
         follow.step(ready.daemon);
         if outside && follow.has_ended() && end_at.is_none_or(|at| at <= Instant::now()) {
-            // KILL is the last word.
+            // After KILL there is nothing left to send.
             end_at = end.next().map(|signal| {
                 send(main.pid, signal.as_raw());
                 Instant::now() + END_GRACE
@@ -101,7 +101,7 @@ fn push<'a>(places: &mut Vec<PollFd<'a>>, fd: BorrowedFd<'a>) -> usize {
     places.len() - 1
 }
 
-/// How a process ended, as the wire says it.
+/// How a process ended, in the type of the API.
 pub(crate) fn wire_status(status: ExitStatus) -> cosched_api::ExitStatus {
     cosched_api::ExitStatus { code: status.code(), signal: status.signal() }
 }

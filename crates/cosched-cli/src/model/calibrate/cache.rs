@@ -1,15 +1,15 @@
-//! The cost of filling a CPU's cache again, measured in this process: what was evicted is read, then read once more.
+//! The cost of refilling a CPU's cache, measured in this process: evicted memory is read, then read once more.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Bytes between two reads: a line of the cache.
 const LINE_BYTES: usize = 64;
-/// Where the size of the cache cannot be read: common today, and small enough for any.
+/// Used where the size of the cache is unknown: common today, and not too large for any CPU.
 const USUAL_BYTES: u64 = 256 * 1024;
 /// Reading this evicts what was cached before.
 const EVICT_BYTES: usize = 64 << 20;
-/// Caches above this are shared by many CPUs.
+/// Caches larger than this are shared by many CPUs.
 const SIZE_BYTES_MAX: u64 = 16 << 20;
 
 /// The size of a CPU's own (level 2) cache in bytes, as the kernel tells it.
@@ -22,7 +22,7 @@ pub(super) fn size_bytes() -> u64 {
     kib.map_or(USUAL_BYTES, |kib| kib * 1024).clamp(USUAL_BYTES / 8, SIZE_BYTES_MAX)
 }
 
-/// The time to read a KiB into the cache, in µs; none when the clock could not tell.
+/// The time to read a KiB into the cache, in µs; `None` when the clock is too coarse.
 pub(super) fn refill_us_per_kib() -> Option<f64> {
     let size = usize::try_from(size_bytes()).ok()?;
     let cached = vec![1_u8; size];

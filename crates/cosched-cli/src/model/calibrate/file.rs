@@ -1,4 +1,4 @@
-//! The machine file: constants, and in comments where they are from.
+//! The machine file: constants, with comments on their origin.
 
 use super::measure::{Messages, Samples, Tools};
 use super::{Calibrate, cache};
@@ -7,15 +7,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A file that is written in one step at the end, and can be.
+/// A file that is replaced in one step at the end, after a check that it can be.
 pub(super) struct Target {
     path: PathBuf,
-    /// Beside it; gone when this is.
+    /// A file beside it; removed on drop.
     partial: PathBuf,
 }
 
 impl Target {
-    /// Makes sure that the file can be written; what it has stays until then.
+    /// Makes sure that the file can be written; its present contents stay until then.
     pub(super) fn prepare(path: &Path) -> Result<Target, Failure> {
         let name = path.file_name().filter(|_| !path.is_dir());
         let name = name.ok_or_else(|| failed(path, "it is a directory, or has no name"))?;
@@ -25,7 +25,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Puts the text there.
+    /// Replaces the file's contents with the text.
     pub(super) fn write(self, text: &str) -> Result<(), Failure> {
         let mut file = fs::File::create(&self.partial).map_err(|error| failed(&self.path, &error.to_string()))?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -45,7 +45,7 @@ fn failed(path: &Path, why: &str) -> Failure {
     Failure::explained(1, &format!("cannot write {}", path.display()), why, "give another file with -o")
 }
 
-/// The middle value, the smallest and the largest.
+/// The median, the smallest and the largest value.
 fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -68,7 +68,7 @@ fn constant(key: &str, values: &[f64], most: f64) -> String {
     format!("{:<40}# {} to {}{note}\n", format!("{key} = {value:?}"), rounded(min), rounded(max))
 }
 
-/// Four digits: no measurement has more.
+/// Four digits: no measurement is more precise.
 fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
@@ -86,13 +86,13 @@ fn link(title: &str, messages: &Messages) -> String {
     .concat()
 }
 
-/// What the kernel says of itself.
+/// A fact about the kernel, as it reports it.
 fn kernel(what: &str) -> String {
     let text = fs::read_to_string(format!("/proc/sys/kernel/{what}"));
     text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
-/// The whole file.
+/// The text of the whole file.
 pub(super) fn text(options: &Calibrate, tools: &Tools, samples: &Samples) -> String {
     let (host, release) = (kernel("hostname"), kernel("osrelease"));
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! What is run, and what is taken from it.
+//! The programs that are run, and the values taken from their reports.
 
 use super::Wait;
 use super::cache;
@@ -26,7 +26,7 @@ pub(super) struct Tools {
     wait: Option<Plan>,
 }
 
-/// How ranks talk.
+/// How ranks communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     SharedMemory,
@@ -42,11 +42,11 @@ pub(super) struct Samples {
     pub(super) switch_us: Vec<f64>,
     /// γ_3, in ns.
     pub(super) flop_ns: Vec<f64>,
-    /// To fill a KiB of the cache again, in µs.
+    /// To refill a KiB of the cache, in µs.
     pub(super) refill_us: Vec<f64>,
 }
 
-/// Of one way to talk.
+/// Messages of one way to communicate.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     pub(super) alpha_us: Vec<f64>,
@@ -56,7 +56,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Adds what two runs of pingpong report: times, and CPU times.
+    /// Adds the reports of two runs of pingpong: times, and CPU times.
     fn add(&mut self, times: &Value, cpu: &Value) -> Result<(), Failure> {
         self.alpha_us.push(number(times, "pingpong", "alpha_us", 0.0)?);
         self.beta_us.push(number(times, "pingpong", "beta_us_per_word", 0.0)?);
@@ -70,7 +70,7 @@ impl Tools {
     /// Everything that will be run.
     ///
     /// # Errors
-    /// When a program, the launcher, or a wait library that was asked for is missing.
+    /// When a program, the launcher, or a wait library that was requested by name is missing.
     pub(super) fn find(mpirun: Option<&OsStr>, wait: Wait) -> Result<Tools, Failure> {
         let program = |name: &str| {
             programs::find(name).ok_or_else(|| {
@@ -88,13 +88,13 @@ impl Tools {
         let wait = match wait {
             Wait::Busy => None,
             Wait::SpinBlock => block()?,
-            // It is no failure of `auto` that there is no library.
+            // With `auto`, a missing library is no failure.
             Wait::Auto => block().ok().flatten(),
         };
         Ok(Tools { launcher, pingpong, yields, matmul, wait })
     }
 
-    /// How processes wait, for people.
+    /// How processes wait, in words.
     pub(super) fn waiting(&self) -> &'static str {
         match self.wait {
             Some(_) => "CPU time of messages: both ranks on one CPU, with the wait library (spin-block:0)",
@@ -106,7 +106,7 @@ impl Tools {
         format!("{}; {}", self.launcher.path.display(), self.waiting())
     }
 
-    /// Measures everything once; returns what to tell.
+    /// Measures everything once; returns a summary for the user.
     pub(super) fn measure(&self, signals: &Signals, n: u32, samples: &mut Samples) -> Result<String, Failure> {
         for (way, messages) in [(Way::SharedMemory, &mut samples.shared), (Way::Tcp, &mut samples.network)] {
             let value = json(signals, &self.ping(way))?;
@@ -150,8 +150,8 @@ impl Tools {
         Line { words: start, environment, one_cpu: false }
     }
 
-    /// With both ranks on one CPU none can wait while the other one works, so the CPU is busy with messages alone: half
-    /// of the one-way time is the CPU time of a rank. The ranks give way at once, by the wait library.
+    /// With both ranks on one CPU neither can wait while the other works, so the CPU is busy with messages alone: half
+    /// of the one-way time is the CPU time of a rank. The wait library makes the ranks give up the CPU at once.
     fn ping_on_one_cpu(&self, signals: &Signals, way: Way, plan: &Plan) -> Result<Value, Failure> {
         let page = crowded_page()?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), page.as_raw_fd());
@@ -171,7 +171,8 @@ impl Tools {
     }
 }
 
-/// Without a crowd the wait library does nothing. The page is a file without a name: nothing is left behind.
+/// A page that says that CPUs are shared: otherwise the wait library does nothing. It is a file without a name, so
+/// nothing is left behind.
 fn crowded_page() -> Result<File, Failure> {
     let failed = |error: std::io::Error| Failure::other(format!("cannot make a wait page: {error}"));
     let file = memfd_create("cosched-calibrate-page", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;

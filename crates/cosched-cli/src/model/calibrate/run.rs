@@ -1,4 +1,4 @@
-//! One program at a time: started in a session of its own, with a limit, and ended with all that it started.
+//! Runs one program at a time: in a session of its own, with a limit, and ended with all that it started.
 
 use crate::out::Failure;
 use crate::run::SESSION;
@@ -14,12 +14,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program that takes longer hangs.
+/// A program that takes longer is assumed to hang.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Between TERM, which mpirun passes on to its ranks, and KILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A command line and what its environment gets besides ours.
+/// A command line and additions to its environment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) words: Vec<OsString>,
@@ -28,7 +28,7 @@ pub(super) struct Line {
     pub(super) one_cpu: bool,
 }
 
-/// Runs it and returns the line of JSON among its output.
+/// Runs it and returns the line of JSON in its output.
 ///
 /// # Errors
 /// When it cannot be started, fails, takes longer than the limit, prints no JSON, or when a signal arrived.
@@ -56,7 +56,7 @@ pub(super) fn json(signals: &Signals, line: &Line) -> Result<serde_json::Value, 
     found.ok_or_else(|| failed("it printed no line of JSON", "`make programs` builds the programs of this version"))
 }
 
-/// This thread is on one CPU until this is dropped.
+/// Binds this thread to one CPU until dropped.
 struct OneCpu(CpuSet);
 
 impl OneCpu {
@@ -98,7 +98,7 @@ impl Running {
         Ok(Running { pidfd: pidfd_open(pid, PidfdFlags::empty())?, child, pid, output, ended: false })
     }
 
-    /// Waits for the end; none at the limit.
+    /// Waits for the end; `None` if the limit is reached.
     fn finish(&mut self, signals: &Signals) -> Result<Option<ExitStatus>, Failure> {
         let failed = |e: io::Error| Failure::other(format!("cannot wait for a program: {e}"));
         let started = Instant::now();
@@ -134,7 +134,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Nothing outlives this.
+    /// Kills all remaining processes.
     fn drop(&mut self) {
         if self.ended {
             return;
