@@ -1,9 +1,9 @@
 //! Starting a daemon on demand: the client binds the socket and hands it over, so no request can come too early.
 //!
-//! Only one client starts a daemon: a lock file beside the socket decides. The listening socket becomes the daemon's
-//! standard input (`coschedd --embedded --listen-stdin`); no client keeps it open, so a daemon that dies is noticed
-//! at once by everybody who is connected or connects. A text in the lock file marks the socket of such a daemon. The dead daemon
-//! of an operator has no such mark, and is not replaced: its operator restarts it.
+//! Only one client starts a daemon: a lock file next to the socket decides which. The listening socket becomes the daemon's standard input
+//! (`coschedd --embedded --listen-stdin`); no client keeps it open, so all clients that are connected or connect notice at once when the daemon
+//! dies. A text in the lock file marks the socket of such a daemon. The socket of an operator's daemon that died has no such mark, and that daemon
+//! is not replaced: its operator restarts it.
 
 use crate::client::Client;
 use crate::error::ClientError;
@@ -19,28 +19,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The exit code of a daemon that finds no place for its jobs' cgroups here; what it says last has a line with `why:` and one with `hint:`.
+/// The exit code of a daemon that finds no usable cgroup for its jobs on this machine; its last output has a line with `why:` and one with `hint:`.
 pub const NO_PLACE: u8 = 3;
-/// The longest time that a fresh daemon has for its first answer, unless the caller has less.
+/// The longest time that a new daemon has for its first answer, unless the caller has less.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is needed to start a daemon.
+/// How to start a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activation {
     /// The daemon's executable.
     pub daemon: PathBuf,
-    /// Put before the daemon's command line: a program that makes a new session and then executes its arguments.
-    /// When empty, the daemon gets a process group of its own only.
+    /// Put before the daemon's command line: a program that creates a new session and then executes its arguments. If empty, the daemon only gets a
+    /// process group of its own.
     pub wrapper: Vec<OsString>,
     /// The longest time that the daemon has for its first answer.
     pub timeout: Duration,
 }
 
 impl Activation {
-    /// Finds the daemon: `$COSCHED_DAEMON`, else `coschedd` beside the own executable, else in `$PATH`.
+    /// Finds the daemon: `$COSCHED_DAEMON`, else `coschedd` next to this executable, else in `$PATH`.
     ///
     /// # Errors
-    /// [`ClientError::NotStarted`] when there is none.
+    /// [`ClientError::NotStarted`] if it is not found.
     pub fn find(wrapper: Vec<OsString>) -> Result<Activation, ClientError> {
         let named = std::env::var_os("COSCHED_DAEMON").filter(|value| !value.is_empty()).map(PathBuf::from);
         let beside = || Some(std::env::current_exe().ok()?.with_file_name("coschedd")).filter(|path| path.is_file());
@@ -69,11 +69,11 @@ impl Activation {
     }
 }
 
-/// Connects to the daemon on `socket` and starts one when there is none.
+/// Connects to the daemon on `socket`, and starts one if none is running.
 ///
 /// # Errors
-/// [`ClientError::NotStarted`] with the end of the daemon's log when it ended early or did not answer in time, and where one has
-/// died that no client had started; [`ClientError::NoPlace`] where none can run; [`ClientError::Unreachable`] when this user may not use the socket.
+/// [`ClientError::NotStarted`] with the end of the daemon's log if it ended early or did not answer in time, and if a daemon has died that was not
+/// started by a client; [`ClientError::NoPlace`] if none can run on this machine; [`ClientError::Unreachable`] if this user may not use the socket.
 pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, ClientError> {
     let elsewhere = || "choose another place with --socket PATH (or COSCHED_SOCKET)".to_owned();
     let failed = |what: &str, e: &io::Error| ClientError::NotStarted { why: format!("{what}: {e}"), hint: elsewhere() };
@@ -87,7 +87,7 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
     })?;
     let lock_path = lock_of(socket);
     let mut lock = open_private(&lock_path).map_err(|e| failed(&lock_path.display().to_string(), &e))?;
-    // Held until this function returns: the others wait for the daemon, then find it.
+    // Held until this function returns: concurrent clients wait for the daemon, then find it.
     lock.lock().map_err(|e| failed(&lock_path.display().to_string(), &e))?;
     match Client::connect(socket) {
         Err(ClientError::Unreachable { source, .. })
@@ -119,7 +119,7 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
             |name: &str| said.iter().rev().find_map(|line| line.trim_start().strip_prefix(name)).map(str::to_owned);
         match (part("why: "), part("hint: ")) {
             (Some(why), Some(hint)) if status == Some(i32::from(NO_PLACE)) => {
-                // All that it had to say; the next attempt says the same.
+                // This is its whole message; the next attempt prints the same.
                 let _ = (fs::remove_file(socket), log.set_len(log_start));
                 ClientError::NoPlace { why, hint }
             }
@@ -132,7 +132,7 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
     })
 }
 
-/// The file that is locked while a client starts a daemon on this socket. A daemon of an operator's removes it.
+/// The file that is locked while a client starts a daemon on this socket. An operator's daemon removes it.
 pub fn lock_of(socket: &Path) -> PathBuf {
     socket.with_extension("lock")
 }
@@ -143,7 +143,7 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
         _ => {}
     }
     let listener = UnixListener::bind(socket)?;
-    // The peer's uid decides about rights, so every user who reaches the directory may talk to the daemon.
+    // The peer's uid decides about permissions, so every user who can reach the directory may connect to the daemon.
     fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
     Ok(listener)
 }
@@ -152,8 +152,8 @@ fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// The connection waits in the socket's queue until the daemon accepts it, and breaks when the daemon ends. Else what happened, and the
-/// exit code of a daemon that has ended.
+/// The connection waits in the socket's backlog until the daemon accepts it, and breaks when the daemon ends. On failure returns what happened, and
+/// the exit code of a daemon that has ended.
 fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<Client, (String, Option<i32>)> {
     let answer = Client::connect(socket).and_then(|mut client| {
         client.set_answer_timeout(timeout);
@@ -174,7 +174,7 @@ fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<C
             Err(_) => break,
         }
     }
-    // One that hangs is not left behind.
+    // A daemon that hangs is not left behind.
     let _ = child.kill();
     let _ = child.wait();
     Err((format!("it gave no good answer: {error}"), None))
@@ -215,7 +215,7 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("run/coschedd.log"), "{error}");
-        // The next attempt shows its own words only.
+        // The error of the next attempt contains only that attempt's output.
         let activation = script(dir.path(), "echo second; exit 1");
         let error = activate(&dir.path().join("run/coschedd.sock"), &activation).unwrap_err().to_string();
         assert!(error.contains("second") && !error.contains("no cgroups"), "{error}");
@@ -234,7 +234,7 @@ mod tests {
         );
         let log = fs::metadata(socket.with_extension("log")).unwrap();
         assert!(!socket.exists() && log.len() == 0, "nothing piles up");
-        // Another failure is none of that kind, whatever it says.
+        // Other exit codes are not reported as `NoPlace`, whatever the output is.
         let error = activate(&socket, &script(dir.path(), &format!("{say} 1"))).unwrap_err();
         assert!(matches!(error, ClientError::NotStarted { .. }), "{error}");
     }

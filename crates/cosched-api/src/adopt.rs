@@ -1,4 +1,4 @@
-//! Jobs that existed before they were jobs.
+//! Jobs made from existing cgroups or processes.
 
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};

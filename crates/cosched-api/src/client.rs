@@ -1,4 +1,4 @@
-//! A blocking client, one connection, kept open between requests.
+//! A blocking client with one connection, which is kept open between requests.
 
 use crate::cluster::{ClusterBackup, ImportRequest, RepairReport, RepairRequest};
 use crate::error::ClientError;
@@ -21,18 +21,18 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longer than any answer of a daemon that lives takes.
+/// Longer than any answer of a working daemon takes.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// For what reads or writes a whole store.
+/// For requests that read or write a whole store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(120);
 
 type Result<T> = std::result::Result<T, ClientError>;
 
 /// A client of the daemon behind one socket.
 ///
-/// All methods block for at most 30 s (`wait`: plus its own time). They return
-/// [`ClientError::Unreachable`] when nothing answers, [`ClientError::Refused`] with the daemon's explanation, and
-/// [`ClientError::Protocol`] when the answer is not this interface's.
+/// All methods block for at most 30 s (`wait`: plus its own time). They return [`ClientError::Unreachable`] if there
+/// is no answer, [`ClientError::Refused`] with the daemon's explanation, and [`ClientError::Protocol`] if the answer
+/// does not follow this interface.
 #[derive(Debug)]
 pub struct Client {
     path: PathBuf,
@@ -41,19 +41,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the daemon's socket. An error means that nobody listens.
+    /// Connects to the daemon's socket. Fails if no daemon listens on it.
     pub fn connect(path: impl AsRef<Path>) -> Result<Client> {
         let path = path.as_ref().to_owned();
         let connection = open(&path)?;
         Ok(Client { path, connection: Some(connection), answer_timeout: ANSWER_TIMEOUT })
     }
 
-    /// The socket.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The longest time that one answer may take; 30 s when not set.
+    /// Sets the longest time that one answer may take; the default is 30 s.
     pub fn set_answer_timeout(&mut self, timeout: Duration) {
         self.answer_timeout = timeout;
     }
@@ -63,12 +63,12 @@ impl Client {
         self.get("/v1/status")
     }
 
-    /// `GET /v1/version`: who answers, and in which version of the interface.
+    /// `GET /v1/version`: which daemon answers, and its version of the interface.
     pub fn version(&mut self) -> Result<Version> {
         self.get("/v1/version")
     }
 
-    /// `GET /v1/load`: how busy a node is; the daemon's own when none is named.
+    /// `GET /v1/load`: how busy a node is; the daemon's own node if none is named.
     pub fn load(&mut self, node: Option<&str>) -> Result<NodeLoad> {
         match node {
             Some(name) => self.get(&format!("/v1/load?node={}", escape(name))),
@@ -81,17 +81,17 @@ impl Client {
         self.get("/v1/loads")
     }
 
-    /// `GET /v1/limits`: what the caller may have of this daemon, and has.
+    /// `GET /v1/limits`: the caller's limits with this daemon, and current usage.
     pub fn limits(&mut self) -> Result<LimitList> {
         self.get("/v1/limits")
     }
 
-    /// `GET /v1/jobs`: the jobs that have not ended, or all that are remembered.
+    /// `GET /v1/jobs`: the jobs that have not ended, or all that the daemon remembers.
     pub fn jobs(&mut self, all: bool) -> Result<JobList> {
         self.get(if all { "/v1/jobs?all=true" } else { "/v1/jobs" })
     }
 
-    /// `GET /v1/ended`: at most 1000 jobs that ended between these times, both included, the latest first.
+    /// `GET /v1/ended`: at most 1000 jobs that ended between these times (inclusive), the latest first.
     pub fn ended(&mut self, since_unix_ms: u64, until_unix_ms: u64) -> Result<JobList> {
         self.get(&format!("/v1/ended?since_unix_ms={since_unix_ms}&until_unix_ms={until_unix_ms}"))
     }
@@ -141,17 +141,17 @@ impl Client {
         self.post(&format!("/v1/jobs/{id}/class"), request)
     }
 
-    /// `POST /v1/jobs/{id}/release`: an adopted job is no job any more.
+    /// `POST /v1/jobs/{id}/release`: an adopted job is no longer a job; its processes continue.
     pub fn release(&mut self, id: u64) -> Result<Job> {
         self.post(&format!("/v1/jobs/{id}/release"), &serde_json::Map::new())
     }
 
-    /// `POST /v1/jobs/{id}/processes`: a process enters the job.
+    /// `POST /v1/jobs/{id}/processes`: adds a process to the job.
     pub fn add_process(&mut self, id: u64, request: &ProcessRequest) -> Result<Job> {
         self.post(&format!("/v1/jobs/{id}/processes"), request)
     }
 
-    /// `DELETE /v1/jobs/{id}/processes`: a process leaves the job.
+    /// `DELETE /v1/jobs/{id}/processes`: removes a process from the job.
     pub fn remove_process(&mut self, id: u64, request: &ProcessRequest) -> Result<Job> {
         self.call("DELETE", &format!("/v1/jobs/{id}/processes"), Some(&encode(request)), self.answer_timeout)
     }
@@ -166,37 +166,37 @@ impl Client {
         self.post(&format!("/v1/jobs/{id}/policy"), request)
     }
 
-    /// `PUT /v1/nodes/{name}`: whether a node gets new jobs.
+    /// `PUT /v1/nodes/{name}`: sets whether a node gets new jobs.
     pub fn set_node(&mut self, name: &str, request: &NodeRequest) -> Result<Status> {
         self.call("PUT", &format!("/v1/nodes/{name}"), Some(&encode(request)), self.answer_timeout)
     }
 
-    /// `PUT /v1/queues`: the queues of the cluster.
+    /// `PUT /v1/queues`: sets the queues of the cluster.
     pub fn set_queues(&mut self, request: &QueuesRequest) -> Result<Status> {
         self.call("PUT", "/v1/queues", Some(&encode(request)), self.answer_timeout)
     }
 
-    /// `POST /v1/cluster/repair`: what is wrong with the cluster's store, and what is done about it.
+    /// `POST /v1/cluster/repair`: lists what is wrong with the cluster's store and, if requested, repairs it.
     pub fn repair_cluster(&mut self, request: &RepairRequest) -> Result<RepairReport> {
         self.call("POST", "/v1/cluster/repair", Some(&encode(request)), STORE_TIMEOUT)
     }
 
-    /// `GET /v1/cluster/export`: what the cluster has in its store.
+    /// `GET /v1/cluster/export`: the contents of the cluster's store.
     pub fn export_cluster(&mut self) -> Result<ClusterBackup> {
         self.call("GET", "/v1/cluster/export", None, STORE_TIMEOUT)
     }
 
-    /// `POST /v1/cluster/import`: brings back what was exported.
+    /// `POST /v1/cluster/import`: restores what was exported.
     pub fn import_cluster(&mut self, request: &ImportRequest) -> Result<RepairReport> {
         self.call("POST", "/v1/cluster/import", Some(&encode(request)), STORE_TIMEOUT)
     }
 
-    /// `PUT /v1/policy`: the machine's policy, sharing and slot length.
+    /// `PUT /v1/policy`: sets the machine's policy, sharing and slot length.
     pub fn set_policy(&mut self, request: &PolicyRequest) -> Result<Status> {
         self.call("PUT", "/v1/policy", Some(&encode(request)), self.answer_timeout)
     }
 
-    /// `GET /metrics`: counters and histograms in the text format of OpenMetrics, which Prometheus reads.
+    /// `GET /metrics`: counters and histograms in the OpenMetrics text format, which Prometheus reads.
     pub fn metrics(&mut self) -> Result<String> {
         let response = self.ask("GET", "/metrics", None, self.answer_timeout)?;
         if (200..300).contains(&response.status) {
@@ -205,24 +205,25 @@ impl Client {
         decode::<serde_json::Value>(&response).map(|value| value.to_string())
     }
 
-    /// `GET /v1/jobs/{id}/wait`: the job when it has ended or the time is over. The daemon caps the time at 60 s.
+    /// `GET /v1/jobs/{id}/wait`: the job, as soon as it has ended or the time has passed. The daemon limits the time
+    /// to 60 s.
     pub fn wait(&mut self, id: u64, timeout: Duration) -> Result<Job> {
         self.call("GET", &wait_target(id, timeout), None, self.answer_timeout + timeout)
     }
 
-    /// As [`Client::wait`], on a connection of its own and without blocking: for loops that poll several things.
+    /// Like [`Client::wait`], on a connection of its own and without blocking: for loops that poll several things.
     pub fn start_wait(&self, id: u64, timeout: Duration) -> Result<PendingWait> {
         let mut stream = open(&self.path)?;
         http::send(&mut stream, "GET", &wait_target(id, timeout), None).map_err(|source| self.unreachable(source))?;
         Ok(PendingWait { stream, path: self.path.clone() })
     }
 
-    /// `GET /v1/history`: the last hour in samples.
+    /// `GET /v1/history`: samples of the last hour.
     pub fn history(&mut self) -> Result<History> {
         self.get("/v1/history")
     }
 
-    /// `GET /v1/events`, on a connection of its own: what happens from now on, or what happened after an event.
+    /// `GET /v1/events`, on a connection of its own: events from now on, or since a given event.
     pub fn stream(&self, request: &StreamRequest) -> Result<EventStream> {
         let target = format!("/v1/events?follow={}{}", request.follow, after(request.after.as_deref()));
         let mut stream = open(&self.path)?;
@@ -237,7 +238,8 @@ impl Client {
         }
     }
 
-    /// A request as it is, for programs that hand on those of others: status and body of the answer.
+    /// Forwards a request unchanged, for programs that relay the requests of others; returns status and body of the
+    /// answer.
     pub fn forward(&mut self, method: &str, target: &str, body: Option<&[u8]>) -> Result<(u16, Vec<u8>)> {
         let response = self.ask(method, target, body, self.answer_timeout)?;
         Ok((response.status, response.body))
@@ -263,7 +265,8 @@ impl Client {
 
     fn ask(&mut self, method: &str, target: &str, body: Option<&[u8]>, timeout: Duration) -> Result<http::Response> {
         let response = match self.connection.take() {
-            // The daemon may have closed a kept connection; then nothing of this request was seen, and it goes again.
+            // The daemon may have closed a kept connection; then it has not seen anything of this request, which is
+            // sent again.
             Some(stream) => match self.exchange(stream, method, target, body, timeout) {
                 Err(e) if is_closed(&e) => self.exchange(open(&self.path)?, method, target, body, timeout),
                 other => other,
@@ -303,7 +306,7 @@ impl Client {
     }
 }
 
-/// A long poll under way; its descriptor becomes readable when the answer comes or the daemon goes.
+/// A pending long poll; its descriptor becomes readable when the answer arrives or the daemon closes the connection.
 #[derive(Debug)]
 pub struct PendingWait {
     stream: UnixStream,
@@ -311,7 +314,7 @@ pub struct PendingWait {
 }
 
 impl PendingWait {
-    /// Reads the answer; blocks until there is one.
+    /// Reads the answer; blocks until it has arrived.
     pub fn finish(mut self) -> Result<Job> {
         let response = http::receive(&mut self.stream)
             .map_err(|source| ClientError::Unreachable { path: self.path.clone(), source })?;
@@ -328,7 +331,7 @@ impl AsFd for PendingWait {
 fn open(path: &Path) -> Result<UnixStream> {
     loop {
         match UnixStream::connect(path) {
-            // A program's timer; nothing has happened yet.
+            // Interrupted by a timer of the program; nothing has happened yet.
             Err(source) if source.kind() == io::ErrorKind::Interrupted => (),
             other => return other.map_err(|source| ClientError::Unreachable { path: path.to_owned(), source }),
         }
@@ -367,12 +370,12 @@ fn decode<T: DeserializeOwned>(response: &http::Response) -> Result<T> {
     }
 }
 
-/// A refusal that comes from the daemon's being of another version is told as such.
+/// A refusal is reported as a version mismatch if the daemon's different version is the reason.
 fn refused(body: ErrorBody, version: Option<&str>) -> ClientError {
     let Ok(daemon) = ApiVersion::of_header(version) else {
         return ClientError::Protocol(format!("it names a version of the interface that is none: {version:?}"));
     };
-    // What an older daemon says to a path or a field that it does not know.
+    // The answer of an older daemon to a path or a field that it does not know.
     let unknown = match body.code {
         ErrorCode::NotFound => body.why.contains("no such path"),
         ErrorCode::Invalid => body.why.contains("unknown field") || body.why.contains("unknown variant"),
@@ -384,7 +387,7 @@ fn refused(body: ErrorBody, version: Option<&str>) -> ClientError {
     ClientError::Refused(body)
 }
 
-/// A text as a value in a query: all but letters and digits escaped.
+/// Escapes a text as a value in a query: all characters except letters, digits, `.`, `-` and `_`.
 fn escape(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
@@ -493,7 +496,7 @@ mod tests {
             error
         };
         let unknown = body("not-found", "The API has no such path or method");
-        // Version 0.1.0 of the daemon names none.
+        // Version 0.1.0 of the daemon sends no version.
         let old = ask("", &unknown).to_string();
         assert!(old.starts_with("the daemon speaks version 1.0 of the interface, this program version 1."), "{old}");
         assert!(old.contains("hint: the daemon is older"), "{old}");

@@ -1,12 +1,12 @@
-//! What administrators do to a cluster's store: repair, backup, restore.
+//! Wire types for administrators of a cluster's store: repair, backup, restore.
 
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a backup calls itself.
+/// The `format` field of a backup.
 pub const BACKUP_FORMAT: &str = "cosched-cluster-backup";
-/// The version of its form.
+/// The version of the backup format.
 pub const BACKUP_VERSION: u32 = 1;
 
 wire! {

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and the daemon.
+//! Errors between a client and the daemon.
 
 use crate::types::ErrorBody;
 use crate::version::{API_VERSION, ApiVersion};
@@ -6,26 +6,26 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Why a request got no good answer. `Display` gives what happened, why, and what to do, a line each.
+/// Why a request failed. `Display` gives what happened, why, and what to do, one line each.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nothing answers on the socket: no daemon runs, or the connection broke.
+    /// There is no answer on the socket: no daemon is running, or the connection broke.
     #[error("no cosched daemon answers on {}\n  why: {}\n  hint: {}", path.display(), why_unreachable(path, source), hint_unreachable(path, source))]
     Unreachable {
         /// The socket that was tried.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The daemon started by this client ended or did not answer in time.
     #[error("the daemon could not be started\n  why: {why}\n  hint: {hint}")]
     NotStarted {
-        /// What it said, or what was missing.
+        /// The daemon's message, or what was missing.
         why: String,
         /// What to do.
         hint: String,
     },
-    /// No daemon can run on this machine, or not for this user: there is no place for the cgroups of jobs, or for the socket.
+    /// No daemon can run on this machine, or not for this user: there is no usable cgroup for jobs, or no place for the socket.
     #[error("no daemon can run here\n  why: {why}\n  hint: {hint}")]
     NoPlace {
         /// What is missing.
@@ -44,10 +44,10 @@ pub enum ClientError {
     Version {
         /// The daemon's version of the interface.
         daemon: ApiVersion,
-        /// What the daemon said.
+        /// The daemon's explanation.
         why: String,
     },
-    /// The answer was not what this version of the interface expects.
+    /// The answer does not follow this version of the interface.
     #[error(
         "the daemon's answer was not understood\n  why: {0}\n  hint: is the socket cosched's, and is the daemon of this version?"
     )]
@@ -62,7 +62,7 @@ fn hint_version(daemon: ApiVersion) -> &'static str {
     }
 }
 
-/// Whether a file is in the socket's place.
+/// Whether the path exists and is something other than a socket.
 fn is_no_socket(path: &Path) -> bool {
     path.metadata().is_ok_and(|facts| !facts.file_type().is_socket())
 }

@@ -1,6 +1,6 @@
-//! For the fuzzer: what is not public.
+//! Access to private functions for the fuzzer.
 
-/// Reads an answer, as a client does.
+/// Parses an answer, as a client does.
 pub fn answer(data: &[u8]) {
     let _ = crate::http::receive(&mut &*data);
 }

@@ -1,4 +1,5 @@
-//! As much HTTP/1.1 as a client of one local daemon needs: one request, one answer, connections kept open.
+//! The subset of HTTP/1.1 that a client of one local daemon needs: one request, one answer, connections
+//! kept open.
 
 use crate::version::{API_VERSION, VERSION_HEADER};
 use std::io::{self, Read, Write};
@@ -6,7 +7,7 @@ use std::io::{self, Read, Write};
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const BODY_BYTES_MAX: usize = 64 << 20;
 const HEADERS_MAX: usize = 64;
-/// Of an answer that goes on.
+/// The maximum length of a line of a streamed answer.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// An answer.
@@ -14,9 +15,9 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// Whether the connection may carry another request.
+    /// Whether the connection may be used for another request.
     pub(crate) keep: bool,
-    /// The version of the interface that the daemon says it speaks.
+    /// The daemon's version of the interface, from the header.
     pub(crate) version: Option<String>,
 }
 
@@ -33,7 +34,7 @@ struct Head {
     version: Option<String>,
 }
 
-/// Writes one request in one write, so that it reaches the daemon as one piece.
+/// Sends one request in a single write, so that it reaches the daemon in one piece.
 pub(crate) fn send(stream: &mut impl Write, method: &str, target: &str, body: Option<&[u8]>) -> io::Result<()> {
     let version = format!("{VERSION_HEADER}: {API_VERSION}");
     let mut request =
@@ -49,22 +50,23 @@ pub(crate) fn send(stream: &mut impl Write, method: &str, target: &str, body: Op
     stream.write_all(&request)
 }
 
-/// Reads one answer. `InvalidData` means that it is not HTTP; `UnexpectedEof` that the daemon went away.
+/// Reads one answer. `InvalidData` means that it is not HTTP; `UnexpectedEof` that the daemon closed the
+/// connection.
 pub(crate) fn receive(stream: &mut impl Read) -> io::Result<Response> {
     let mut input = Input::new(stream);
     let head = input.final_head()?;
     input.response(head)
 }
 
-/// The lines of an answer that goes on as long as the connection.
+/// The lines of an answer that continues for as long as the connection.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     input: Input<R>,
-    /// What has come of the line that is not complete, and what follows it.
+    /// What has been received of the incomplete line, and what follows it.
     text: Vec<u8>,
 }
 
-/// Reads the head of an answer of lines, or the whole answer where it is none.
+/// Reads the head of a streamed answer; if the answer is not streamed, all of it.
 pub(crate) fn receive_lines<R: Read>(stream: R) -> io::Result<Result<Lines<R>, Response>> {
     let mut input = Input::new(stream);
     let head = input.final_head()?;
@@ -75,7 +77,7 @@ pub(crate) fn receive_lines<R: Read>(stream: R) -> io::Result<Result<Lines<R>, R
 }
 
 impl<R: Read> Lines<R> {
-    /// The next line, without its end; none when the answer is over.
+    /// The next line, without its end; None when the answer has ended.
     pub(crate) fn next_line(&mut self) -> io::Result<Option<String>> {
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
@@ -96,7 +98,7 @@ impl<R: Read> Lines<R> {
 #[derive(Debug)]
 struct Input<R> {
     stream: R,
-    /// What was read and not yet used.
+    /// What was read but not consumed yet.
     buffer: Vec<u8>,
 }
 
@@ -105,7 +107,7 @@ impl<R: Read> Input<R> {
         Input { stream, buffer: Vec::with_capacity(4096) }
     }
 
-    /// The head of the answer; 1xx answers only announce it.
+    /// The head of the answer; 1xx answers are skipped, they only announce it.
     fn final_head(&mut self) -> io::Result<Head> {
         loop {
             let head = self.head()?;
@@ -191,7 +193,7 @@ impl<R: Read> Input<R> {
         Ok(body)
     }
 
-    /// The next chunk; none after the last one.
+    /// The next chunk; None after the last one.
     fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let size = self.chunk_size()?;
         if size == 0 {
@@ -280,7 +282,7 @@ fn too_long() -> io::Error {
 mod tests {
     use super::*;
 
-    /// Gives its bytes one at a time, as the worst network would.
+    /// Returns its bytes one at a time, like the worst possible network.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

@@ -1,4 +1,4 @@
-//! Where a job is in its life, and what happened to it.
+//! The wire types of a job's state and of its events.
 
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};

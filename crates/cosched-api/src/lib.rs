@@ -1,4 +1,4 @@
-//! What cosched's daemon and its clients say to each other: JSON over HTTP/1.1 on a Unix socket.
+//! The protocol between cosched's daemon and its clients: JSON over HTTP/1.1 on a Unix socket.
 
 mod activate;
 mod adopt;

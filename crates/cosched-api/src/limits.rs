@@ -1,4 +1,4 @@
-//! The wire types of what one user may have.
+//! The wire types of the limits of a user.
 
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
-//! Sizes, durations and nearest spellings, for command lines and the configuration alike.
+//! Sizes, durations and spelling suggestions, for command lines and the configuration.
 
 pub use cosched_units::{ParseError, duration, size_bytes};
 
-/// The candidate that `word` most likely meant, if one is near: at most one mistake in three letters.
+/// The candidate that `word` most likely meant, if one is close: at most one mistake per three
+/// letters.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let limit = (word.chars().count() / 3).max(1);

@@ -1,10 +1,11 @@
-//! A queue as people write it: a table `[[queue]]` of cosched.toml, and of the file that `cosched queues set` reads.
+//! The configuration of a queue: a table `[[queue]]` of cosched.toml, and of the file that `cosched queues set`
+//! reads.
 
 use crate::parse::{ParseError, duration, size_bytes};
 use crate::{FairShare, Queue};
 use serde::Deserialize;
 
-/// A table `[[queue]]`. A limit that is absent is none.
+/// A table `[[queue]]`. An absent limit means no limit.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueTable {
@@ -47,17 +48,17 @@ pub struct FairShareTable {
 }
 
 impl FairShareTable {
-    /// What is meant.
+    /// Converts it to the wire type.
     ///
     /// # Errors
-    /// One of the two is no duration.
+    /// If one of the two values is not a duration.
     pub fn read(&self) -> Result<FairShare, ParseError> {
         let ms = |text: &str| duration(text).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         Ok(FairShare { half_life_ms: ms(&self.half_life)?, weight_ms: ms(&self.weight)? })
     }
 }
 
-/// A limit that cannot be read.
+/// A limit that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("queue {queue}: {key}: {why}")]
 pub struct QueueTableError {
@@ -70,10 +71,10 @@ pub struct QueueTableError {
 }
 
 impl QueueTable {
-    /// The queue that is meant.
+    /// Converts it to the wire type.
     ///
     /// # Errors
-    /// A limit is no size or no duration.
+    /// If a limit is not a size or not a duration.
     pub fn read(&self) -> Result<Queue, QueueTableError> {
         Ok(Queue {
             name: self.name.clone(),

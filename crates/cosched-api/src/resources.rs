@@ -1,4 +1,4 @@
-//! What jobs want and use, and how busy a node is.
+//! The wire types of the resources that jobs request and use, and of a node's load.
 
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ impl fmt::Display for OutOfMemory {
         write!(f, "out of memory: the kernel killed {} {processes}", self.killed)?;
         let Some(bytes) = self.limit_bytes else { return Ok(()) };
         let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-        // In the largest unit that says it exactly.
+        // In the largest unit that divides it.
         match units.into_iter().find(|(shift, _)| bytes > 0 && bytes.trailing_zeros() >= *shift) {
             Some((shift, unit)) => write!(f, ", limit {} {unit}", bytes >> shift),
             None => write!(f, ", limit {bytes} bytes"),

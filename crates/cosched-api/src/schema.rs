@@ -1,7 +1,7 @@
-//! The API's document, OpenAPI 3.1: the paths from one table, the bodies from the types themselves.
+//! The OpenAPI 3.1 document of the API: the paths from one table, the bodies from the types themselves.
 //!
-//! `docs/schema/openapi.json` is this, written out; a test keeps the two the same, and the daemon's test asks its router
-//! for every path of the table.
+//! `docs/schema/openapi.json` is the written form; a test compares the two, and the daemon's test checks that its router
+//! serves every path of the table.
 
 use crate::adopt::*;
 use crate::cluster::*;
@@ -15,14 +15,14 @@ use crate::waiting::*;
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-/// One path and method of the API.
+/// One method of one path of the API.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// In lower case.
     pub method: &'static str,
     /// With `{id}` for a job's id.
     pub path: &'static str,
-    /// What it does.
+    /// What the request does.
     pub summary: &'static str,
     /// The name of the body's type.
     pub request: Option<&'static str>,
@@ -125,10 +125,10 @@ pub const ROUTES: &[Route] = &[
     route("get", "/metrics", "Counters and histograms for Prometheus (OpenMetrics text)", None, TEXT),
 ];
 
-/// The answer is plain text, no JSON.
+/// The value of `response` for answers in plain text, not JSON.
 pub const TEXT: &str = "text";
 
-/// The answer is a stream of these, and goes on.
+/// The value of `response` for answers that are a continuous stream of this type.
 pub const STREAM: &str = "StreamEvent";
 
 #[derive(OpenApi)]
@@ -213,7 +213,7 @@ struct Types;
 
 /// The whole document.
 pub fn openapi() -> Value {
-    // The types come from derives; that they serialise cannot fail.
+    // The types' schemas come from derives; serialising them cannot fail.
     let mut document = serde_json::to_value(Types::openapi()).unwrap_or_default();
     let mut paths = serde_json::Map::new();
     for route in ROUTES {
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// `COSCHED_UPDATE=1 cargo test -p cosched-api --features schema` writes the file anew.
+    /// `COSCHED_UPDATE=1 cargo test -p cosched-api --features schema` regenerates the file.
     #[test]
     fn the_checked_in_document_is_up_to_date() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/openapi.json");

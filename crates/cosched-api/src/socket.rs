@@ -1,4 +1,4 @@
-//! Which socket: the one that was named, else the system's daemon if it runs, else the user's own.
+//! Chooses the socket: the one that was named, else the system's daemon if it is running, else the user's own.
 
 use crate::client::Client;
 use crate::error::ClientError;
@@ -7,15 +7,15 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the system's daemon listens.
+/// The socket of the system's daemon.
 pub const SYSTEM_SOCKET: &str = "/run/cosched/coschedd.sock";
 
 /// Where to look for a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketChoice {
-    /// Only here: the user named it.
+    /// Only this one: the user named it.
     Named(PathBuf),
-    /// The system's daemon if one listens, else the user's own.
+    /// The system's daemon if it is listening, else the user's own.
     Usual {
         /// The system's socket.
         system: PathBuf,
@@ -34,7 +34,7 @@ impl SocketChoice {
         }
     }
 
-    /// Connects to the daemon that runs.
+    /// Connects to a running daemon.
     ///
     /// # Errors
     /// [`ClientError::Unreachable`] for the socket on which one could be started ([`SocketChoice::to_start`]).
@@ -57,7 +57,7 @@ impl SocketChoice {
     }
 }
 
-/// Nobody listens; as opposed to: somebody does, and this user may not talk to it.
+/// Whether no daemon listens, in contrast to one that this user may not connect to.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
@@ -74,11 +74,11 @@ pub fn default_socket() -> PathBuf {
     directory.join("coschedd.sock")
 }
 
-/// Makes the directory of a socket: mode 0700 for a user's own, 0755 for the system's (all users may talk to that
-/// daemon). One that is there must belong to this user and must not be writable by others.
+/// Creates the directory of a socket: mode 0700 for a user's own, 0755 for the system's (all users may connect to
+/// that daemon). An existing directory must belong to this user and must not be writable by others.
 ///
 /// # Errors
-/// It cannot be made, or somebody else could put his own socket there.
+/// If it cannot be created, or if another user could put a socket into it.
 pub fn prepare_directory(socket: &Path) -> io::Result<()> {
     let directory = parent(socket);
     let mode = if socket == Path::new(SYSTEM_SOCKET) { 0o755 } else { 0o700 };
@@ -86,10 +86,10 @@ pub fn prepare_directory(socket: &Path) -> io::Result<()> {
     check_directory(socket)
 }
 
-/// Refuses a directory in which another user may have put a false daemon; one that does not exist is well.
+/// Refuses a directory in which another user may have put a fake daemon; one that does not exist is acceptable.
 fn check_directory(socket: &Path) -> io::Result<()> {
     let directory = parent(socket);
-    // A link is its owner's word, wherever it leads: one in /tmp may be anybody's.
+    // The owner of a symbolic link controls where it leads: one in /tmp may belong to any user.
     let link = match fs::symlink_metadata(directory) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
@@ -99,7 +99,7 @@ fn check_directory(socket: &Path) -> io::Result<()> {
     if let Some(other) = [link.uid(), meta.uid()].into_iter().find(|owner| *owner != uid && *owner != 0) {
         return Err(io::Error::other(format!("{} belongs to another user (uid {other})", directory.display())));
     }
-    // A sticky directory (as /tmp) lets others add files but not replace ours.
+    // A sticky directory (such as /tmp) lets others add files but not replace ours.
     if meta.permissions().mode() & 0o022 != 0 && meta.permissions().mode() & 0o1000 == 0 {
         return Err(io::Error::other(format!("{} is writable by other users", directory.display())));
     }
@@ -129,7 +129,7 @@ mod tests {
         }
         let _own = UnixListener::bind(&own).unwrap();
         assert_eq!(choice.connect().unwrap().path(), own);
-        // A socket left by a daemon that died counts as none.
+        // A socket left by a dead daemon counts as absent.
         drop(UnixListener::bind(&system).unwrap());
         assert_eq!(choice.connect().unwrap().path(), own);
         fs::remove_file(&system).unwrap();

@@ -1,4 +1,4 @@
-//! What happens, as it happens: `GET /v1/events`, server-sent events; and the last hour in samples.
+//! Events as they happen: `GET /v1/events`, server-sent events; and samples of the last hour.
 
 use crate::error::ClientError;
 use crate::http::Lines;
@@ -11,15 +11,16 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A daemon says something at least every 15 s.
+/// More than the 15 s after which a daemon sends something at the latest.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// What is asked for with `GET /v1/events`.
+/// The parameters of `GET /v1/events`.
 #[derive(Clone, Debug, Default)]
 pub struct StreamRequest {
-    /// The id of the last event that is known; `0`: all that are remembered. None: what holds now, then what comes.
+    /// The id of the last event that is known; `0`: send all that are remembered. None: send the current state, then events as they
+    /// happen.
     pub after: Option<String>,
-    /// The stream goes on with what happens later.
+    /// Whether the stream continues with later events.
     pub follow: bool,
 }
 
@@ -152,7 +153,7 @@ wire! {
     }
 }
 
-/// The events of `GET /v1/events`, one after the other; `next` blocks until there is one. It ends when the daemon ends it.
+/// The events of `GET /v1/events`, in order; `next` blocks until there is one. The iterator ends when the daemon ends the stream.
 #[derive(Debug)]
 pub struct EventStream {
     lines: Lines<UnixStream>,
@@ -175,7 +176,7 @@ impl EventStream {
                     let event = serde_json::from_str::<StreamEvent>(&data).map_err(|e| e.to_string());
                     return Ok(Some(event.map(|event| StreamEvent { id, ..event })));
                 }
-                // Comments, and what a later version adds.
+                // Comments, and fields that a later version adds.
                 _ => (),
             }
         }

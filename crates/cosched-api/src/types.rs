@@ -1,7 +1,7 @@
-//! The wire types, version 1. JSON objects; unknown fields are ignored by readers and refused in requests.
+//! The wire types, version 1. JSON objects; readers ignore unknown fields, requests with unknown fields are refused.
 //!
-//! Times are milliseconds since the Unix epoch (`_unix_ms`), durations carry their unit last. Fields that a
-//! daemon cannot know are absent, never zero.
+//! Times are milliseconds since the Unix epoch (`_unix_ms`); the names of durations end with their unit. Fields whose value a daemon cannot
+//! know are absent, never zero.
 
 use crate::adopt::{Adopt, Adopted};
 use crate::job_state::{Decision, JobState};

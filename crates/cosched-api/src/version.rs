@@ -1,8 +1,10 @@
-//! The version of the interface, which both sides say with every message, so that an old one is told from a broken one.
+//! The version of the interface, which both sides send with every message, so that an old peer can be told from a broken
+//! one.
 //!
-//! A header in each request and each answer. A daemon serves every client of its own MAJOR; one of another MAJOR is refused
-//! with an explanation. A client that asks an older daemon for what came with a later MINOR gets an explanation instead of
-//! "no such path". Who sends no header is 1.0: the interface before it had one.
+//! It is a header in each request and each answer. A daemon serves every client with its own MAJOR; a client with another
+//! MAJOR is refused with an explanation. A client that requests from an older daemon something that came with a later MINOR
+//! gets an explanation instead of "no such path". A peer that sends no header has version 1.0, which was the version before
+//! the header was introduced.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,23 +12,23 @@ use std::str::FromStr;
 /// The header's name.
 pub const VERSION_HEADER: &str = "cosched-api";
 
-/// The version that this crate speaks. MINOR rises with every path or field that is added.
+/// The version that this crate implements. MINOR is incremented with every path or field that is added.
 pub const API_VERSION: ApiVersion = ApiVersion { major: 1, minor: 8 };
 
 /// A version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiVersion {
-    /// Rises when something is taken away or changes its meaning.
+    /// Incremented when something is removed or changes its meaning.
     pub major: u32,
-    /// Rises when something is added.
+    /// Incremented when something is added.
     pub minor: u32,
 }
 
 impl ApiVersion {
-    /// That of the header's value; 1.0 where there is none.
+    /// The version in the header's value; 1.0 if there is no header.
     ///
     /// # Errors
-    /// The text, when it is no version.
+    /// The text, if it is not a version.
     pub fn of_header(value: Option<&str>) -> Result<ApiVersion, String> {
         value.map_or(Ok(ApiVersion { major: 1, minor: 0 }), |text| text.parse().map_err(|()| text.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! What every wire type has: JSON with names in kebab case, and a schema.
+//! What all wire types have in common: JSON with names in kebab case, and a schema.
 
 macro_rules! wire {
     ($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* }) => {

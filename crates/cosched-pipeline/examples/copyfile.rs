@@ -1,11 +1,12 @@
-//! Copies a file by a pipeline of two stages, with each engine in turn, and says how fast that was beside the disk itself.
+//! Copies a file with a pipeline of two stages, with each I/O engine in turn, and compares the speed with that of the disk
+//! itself.
 //!
-//! `copyfile DIRECTORY [MIB [ROUNDS [BLOCK_KIB [BUFFERS [DEPTH]]]]]`: makes a file of MIB MiB there (512), and in each of ROUNDS
-//! rounds (5) reads it and writes one of the same length with nothing but pread and pwrite, 1 MiB at a time, as dd does, and
-//! copies it with each engine. All are measured in every round, so that what else the machine does falls on all of them alike.
-//! Printed are medians: MB/s, and the time beside two bounds that the disk itself sets in the same round: reading and then
-//! writing, each alone, and both at once by two threads that know nothing of each other. CPU time is of the whole process, the
-//! kernel's share included, beside that of reading and writing alone.
+//! `copyfile DIRECTORY [MIB [ROUNDS [BLOCK_KIB [BUFFERS [DEPTH]]]]]` creates a file of MIB MiB (default 512) in DIRECTORY. In
+//! each of ROUNDS rounds (default 5) it reads the file and writes one of the same length with plain pread and pwrite, 1 MiB at a
+//! time, as dd does, and copies it with each engine. All are measured in every round, so that other load on the machine affects
+//! all of them alike. The output is medians: MB/s, and the time relative to two bounds that the disk sets in the same round:
+//! reading and then writing, each alone, and both concurrently on two independent threads. CPU time is that of the whole
+//! process, including time in the kernel, relative to that of reading and writing alone.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -49,8 +50,7 @@ fn main() -> Result<(), BoxError> {
     measure(&setup)
 }
 
-/// A file of bytes that are all there: no holes, nothing that could be packed. It never gets a name, so that nothing is left
-/// of it whatever ends the program.
+/// A file of incompressible bytes without holes. It never gets a name, so that nothing is left of it, however the program ends.
 fn make(beside: &Path, bytes: usize) -> Result<Output, BoxError> {
     let mut output = Output::create(beside, &OutputOptions::default())?;
     output.reserve(bytes as u64)?;
@@ -67,12 +67,12 @@ fn make(beside: &Path, bytes: usize) -> Result<Output, BoxError> {
     Ok(output)
 }
 
-/// Memory at the beginning of a page.
+/// Page-aligned memory.
 fn pages(len: usize) -> memmap2::MmapMut {
     memmap2::MmapMut::map_anon(len).expect("memory for one block")
 }
 
-/// One way to move the bytes: its rates in MB/s, and its times beside the two bounds.
+/// One way to move the bytes: its rates in MB/s, and its times relative to the two bounds.
 #[derive(Default)]
 struct Row {
     name: String,
@@ -118,7 +118,7 @@ fn measure(setup: &Setup) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// What something took.
+/// The time that a measurement took.
 #[derive(Clone, Copy)]
 struct Took {
     wall_s: f64,
@@ -142,7 +142,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// As `dd iflag=direct bs=1M`.
+/// Like `dd iflag=direct bs=1M`.
 fn read(setup: &Setup) -> Result<(), BoxError> {
     let file = BlockFile::open(&setup.from, Caching::Direct)?;
     file.drop_cache();
@@ -150,7 +150,7 @@ fn read(setup: &Setup) -> Result<(), BoxError> {
     Ok((0..setup.bytes).step_by(MIB).try_for_each(|offset| file.read_at(memory.as_mut(), offset as u64))?)
 }
 
-/// As `dd oflag=direct bs=1M conv=fdatasync`.
+/// Like `dd oflag=direct bs=1M conv=fdatasync`.
 fn write(setup: &Setup) -> Result<(), BoxError> {
     let mut output = Output::create(&setup.to, &OutputOptions { sync: true, ..OutputOptions::default() })?;
     output.reserve(setup.bytes as u64)?;
@@ -159,7 +159,7 @@ fn write(setup: &Setup) -> Result<(), BoxError> {
     Ok(output.file().sync()?)
 }
 
-/// The disk's two ways at once.
+/// Reads and writes concurrently.
 fn both(setup: &Setup) -> Result<(), BoxError> {
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read(setup));

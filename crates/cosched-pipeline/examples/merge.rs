@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p cosched-pipeline --example merge -- OUT RUN...` merges files of sorted 8-byte little-endian numbers.
 //!
-//! One *virtual* stage reads all runs: it begins a path for each of them and fills whichever empty buffer comes, so a single
-//! thread keeps two buffers of each run ahead. The paths meet in a [`Body`], which takes from each as the order of the
-//! records asks for, and begins the path of the output.
+//! One *virtual* stage reads all runs: it is the first stage of a path for each of them and fills each empty buffer that
+//! arrives, so a single thread keeps two buffers of each run ahead. The paths meet in a [`Body`], which takes buffers from each
+//! path as the order of the records requires, and is the first stage of the output's path.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,7 +41,7 @@ fn graph(runs: &[PathBuf], files: Vec<File>, mut out: File, buffer_bytes: usize)
     graph
 }
 
-/// Reads all runs; the number of a run is the number of its path.
+/// Reads all runs; the index of a run is that of its path.
 struct Reader {
     files: Vec<File>,
 }
@@ -64,7 +64,7 @@ impl Each for Reader {
     }
 }
 
-/// Merges its incoming paths into the one that it begins.
+/// Merges its incoming paths into the path that it begins.
 struct Merger {
     names: Vec<String>,
 }
@@ -94,7 +94,7 @@ impl Body for Merger {
     }
 }
 
-/// One run: its present buffer and the place in it.
+/// One run: its current buffer and the position in it.
 struct Run {
     path: PathId,
     buffer: Option<Buffer>,
@@ -106,7 +106,7 @@ impl Run {
         Run { path, buffer: None, at: 0 }
     }
 
-    /// The next record's key. None at the run's end.
+    /// The next record's key. None at the end of the run.
     fn advance(&mut self, port: &mut Port) -> Option<u64> {
         loop {
             if let Some(buffer) = &self.buffer
@@ -115,7 +115,7 @@ impl Run {
                 self.at += RECORD;
                 return Some(u64::from_le_bytes(record.try_into().ok()?));
             }
-            // An empty buffer goes back before the next one is asked for: then the reader can fill it meanwhile.
+            // The used buffer is returned before waiting for the next one: the reader can fill it meanwhile.
             if let Some(used) = self.buffer.take() {
                 port.convey(used);
             }
@@ -132,7 +132,7 @@ struct Output {
 }
 
 impl Output {
-    /// One more record. False when the pipeline stops.
+    /// Adds a record. False if the pipeline is stopping.
     fn put(&mut self, port: &mut Port, key: u64) -> bool {
         if self.buffer.is_none() {
             self.buffer = port.accept_from(self.path);

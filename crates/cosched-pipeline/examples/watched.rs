@@ -1,5 +1,5 @@
-//! A pipeline that can be watched: while it runs, `cosched pipeline show watched --watch`; then
-//! `cosched pipeline report FILE --html page.html --trace trace.json`.
+//! A pipeline that can be watched: while it runs, with `cosched pipeline show watched --watch`; after that,
+//! with `cosched pipeline report FILE --html page.html --trace trace.json`.
 //!
 //! Usage: watched FILE [PRIORITIES] [BLOCKS]. PRIORITIES is a name such as auto, adjust-once or nice-up-io.
 
@@ -15,7 +15,7 @@ fn compute(time: Duration) {
     }
 }
 
-/// Computes a little, then waits for its device.
+/// Computes a little, then waits for its device (sleeps).
 fn device(name: &str, time: Duration) -> Stage {
     Stage::blocking(name, Resource::Io, move |_| {
         compute(Duration::from_micros(200));

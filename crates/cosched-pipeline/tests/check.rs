@@ -1,4 +1,4 @@
-//! What a graph that cannot run is told, before any thread starts.
+//! A graph that cannot run is refused with an explanation, before any thread starts.
 
 use cosched_pipeline::{
     Buffer, Cause, Flow, Graph, GraphError, Options, Path, Pipeline, Port, Resource, Settings, Stage, StageId,
@@ -27,7 +27,7 @@ fn graph(stages: Vec<Stage>) -> (Graph, Vec<StageId>) {
 #[track_caller]
 fn refused(graph: Graph, why: &GraphError, text: &str) {
     assert_eq!(graph.check().as_ref(), Err(why));
-    // It does not start either, and says the same.
+    // Starting it fails with the same message.
     let failure = graph.run(&Options::default()).unwrap_err();
     assert!(matches!(&failure.cause, Cause::Graph(error) if error == why), "{failure}");
     assert!(failure.to_string().contains(text), "'{text}' is not in: {failure}");

@@ -1,5 +1,6 @@
-//! Whatever fails, and wherever: the pipeline ends with the stage's name, all buffers are back, no thread is left, and what
-//! was begun is cleaned up. One test alone in its process, because it counts the process's threads and buffers.
+//! After any failure, in any place: the pipeline ends with the stage's name, all buffers are back, no thread is left, and
+//! every stage whose `init` ran is cleaned up. One test alone in its process, because it counts the process's threads and
+//! buffers.
 
 mod common;
 
@@ -20,7 +21,7 @@ enum Place {
     Init,
     Round(u64),
     Cleanup,
-    /// It is dropped; that cannot return an error.
+    /// In its drop, which cannot return an error.
     Drop,
     Nowhere,
 }
@@ -49,14 +50,14 @@ struct Case {
     shares: bool,
 }
 
-/// How often stages have begun and ended.
+/// How often stages were initialised and cleaned up.
 #[derive(Default)]
 struct Counts {
     begun: AtomicUsize,
     cleaned: AtomicUsize,
 }
 
-/// A stage that fails as the case says.
+/// A stage that fails as specified.
 struct Failing {
     place: Place,
     panics: bool,
@@ -152,7 +153,7 @@ fn graph(case: &Case, counts: &Arc<Counts>) -> Graph {
     let (of_replicated, number) = (failing(Position::Replicated, 0), AtomicUsize::new(0));
     let (place, panics, counts) = (of_replicated.place, of_replicated.panics, counts.clone());
     let replicated = Stage::replicated("Replicated", 2, Resource::Compute, move |_| Failing {
-        // In each round any of them may fail, in its life the first one.
+        // In a round any of them may fail; in `init`, `cleanup` and drop the first one.
         place: if matches!(place, Place::Round(_)) || number.fetch_add(1, SeqCst) == 0 {
             place
         } else {
@@ -196,7 +197,7 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
-/// Joined threads may be in the kernel's list for a moment.
+/// Joined threads may stay in the kernel's list for a moment.
 fn only_these_threads(before: usize, what: &str) {
     let begin = Instant::now();
     while threads() > before {
@@ -221,12 +222,12 @@ fn check_failure(case: &Case, failure: &Failure, counts: &Counts) {
         Place::Init => assert_eq!(rounds, [0; 5], "nothing moves before all have begun"),
         Place::Round(round) => {
             let place = POSITIONS.iter().position(|position| *position == case.position).unwrap();
-            // The other incarnation goes on with the buffers behind; none of these overtakes.
+            // The other incarnation continues with the buffers behind; none of these overtakes.
             let ahead = if case.position == Position::Replicated { BUFFERS as u64 } else { 0 };
             assert!(rounds[place] <= round + ahead, "{rounds:?}");
             assert!(rounds[place + 1..].iter().all(|rounds| *rounds <= round), "{rounds:?}");
         }
-        // A stage may have ended, and fail then, while the ones behind it still work.
+        // A stage may have ended, and fail in its cleanup, while the stages after it still work.
         _ => assert!(rounds.is_sorted_by(|before, behind| before >= behind), "{rounds:?}"),
     }
     assert_eq!(counts.begun.load(SeqCst), counts.cleaned.load(SeqCst), "who has begun is cleaned up");
@@ -247,7 +248,7 @@ fn every_failure_ends_it_cleanly() {
     }
 }
 
-/// A graph that would run for ever, in all kinds of waiting.
+/// A graph that would run forever, with threads in all kinds of waits.
 fn endless() -> Graph {
     let mut graph = Graph::new("endless");
     let source = graph.stage(Stage::source("source", Resource::Io, |_: &mut Buffer| Ok(Flow::Continue)));
@@ -258,7 +259,8 @@ fn endless() -> Graph {
     let work = graph.stage(Stage::replicated("work", 2, Resource::Compute, |_| |_: &mut Buffer| Ok(Flow::Continue)));
     let never = graph.stage(Stage::body("never", Resource::Io, |port: &mut Port| {
         let paths = port.paths().to_vec();
-        // The first path is busy, the second never brings anything: it waits in vain while buffers lie before it.
+        // The first path is busy, the second one never brings anything: the stage waits in vain although buffers are queued
+        // for it.
         if let Some(buffer) = port.accept_from(paths[1]) {
             port.convey(buffer);
         }
@@ -319,7 +321,7 @@ fn a_stopped_gate_opens() {
 
 #[test]
 fn all_ends_are_clean() {
-    // Stages panic on purpose by the hundred.
+    // Hundreds of stages panic on purpose.
     let show = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if panic.payload_as_str() != Some("on purpose") {

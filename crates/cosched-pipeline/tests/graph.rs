@@ -1,10 +1,10 @@
-//! Graphs of every kind run to their end, and what they carry arrives: with all stages on threads, all on workers, and mixed.
+//! Graphs of every kind run to their end, and their data arrives: with all stages on threads, all on workers, and mixed.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cosched_pipeline::{BoxError, Buffer, Cause, Flow, Graph, Kind, Options, Path, Pipeline, Port, Resource, Stage};
 
-/// How the stages run: all of one kind, or as they are by default.
+/// How the stages run: all of one kind, or each by its default.
 const HOW: [Option<Kind>; 3] = [Some(Kind::Thread), Some(Kind::Worker), None];
 
 fn run_as(stage: Stage, how: Option<Kind>) -> Stage {
@@ -29,7 +29,7 @@ fn numbers(name: &str, n: u64, how: Option<Kind>) -> Stage {
     run_as(Stage::source(name, Resource::Io, each), how)
 }
 
-/// A sink that tells the tags.
+/// A sink that reports the tags.
 fn tell(name: &str, to: Sender<u64>, how: Option<Kind>) -> Stage {
     run_as(Stage::blocking(name, Resource::Io, move |buffer| Ok(to.send(buffer.tag())?)), how)
 }

@@ -1,4 +1,4 @@
-//! Workers without work sleep. Alone in its process, because it looks at the CPU time of all workers.
+//! Workers without work sleep. Alone in its process, because it measures the CPU time of all workers.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -31,11 +31,11 @@ fn idle_workers_use_no_cpu() {
     let spent_s = cpu_of_workers();
     running.wait().unwrap();
     assert_eq!(from.try_iter().count(), 60);
-    // 60 wake-ups with their search: 10 µs each, where 10 % are allowed.
+    // 60 wake-ups with their search take about 10 µs each; 10 % of the time is allowed.
     assert!(spent_s < 0.05, "{spent_s} s of CPU in 0.5 s");
 }
 
-/// CPU time of all threads of this process that are called like workers, seconds.
+/// CPU time of all threads of this process with the workers' name, in seconds.
 fn cpu_of_workers() -> f64 {
     let mut sum_ns = 0;
     for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! Looking at pipelines of other processes. The processes are this test's own program, started again.
+//! Inspecting pipelines of other processes. The processes are this test program, started again.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::{bounded, numbers};
 use cosched_pipeline::live::{DIRECTORY_VARIABLE, list};
 use cosched_pipeline::{Options, Pipeline, Resource, Stage};
 
-/// Not a test: runs a pipeline that answers, until its standard input ends.
+/// Not a test: runs a pipeline that serves its report, until its standard input ends.
 #[test]
 #[ignore = "the process of other tests"]
 fn serving() {
@@ -30,7 +30,7 @@ fn serving() {
     running.wait().unwrap_err();
 }
 
-/// Not a test: says what it can see.
+/// Not a test: prints what it can see.
 #[test]
 #[ignore = "the process of other tests"]
 fn listing() {
@@ -49,10 +49,10 @@ fn again(test: &str, directory: &Path) -> Command {
     command
 }
 
-/// A process that serves; killed when the test is over, whatever comes of it.
+/// A process that serves; killed when the test ends, whatever the result.
 struct Serving {
     child: Child,
-    /// What it said when it was ready.
+    /// The line that it printed when it was ready.
     first: String,
 }
 
@@ -108,7 +108,8 @@ fn a_running_pipeline_is_seen_and_one_that_ended_is_not() {
             assert_eq!(words[..3], ["sees", &pid.to_string(), "cst-served"]);
             words[3].parse().unwrap()
         };
-        // A round is 64 items of a millisecond: two looks may fall into one. `bounded` ends a pipeline that stands.
+        // A round is 64 items of a millisecond: two snapshots may fall into the same one. `bounded` ends a pipeline
+        // that hangs.
         let first = rounds(&listed(scratch.path()));
         while rounds(&listed(scratch.path())) <= first {}
         drop(serving.child.stdin.take());

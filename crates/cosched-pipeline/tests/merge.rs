@@ -1,4 +1,4 @@
-//! The example of a k-way merge, with real files: virtual stages and paths that intersect.
+//! The example of a k-way merge, with real files: virtual stages and intersecting paths.
 
 mod common;
 #[path = "../examples/merge.rs"]

@@ -1,4 +1,4 @@
-//! Priorities on real threads: seen in /proc, taken back, refused without the run being hurt.
+//! Priorities on real threads: visible in /proc, undone, refused without harm to the run.
 
 mod common;
 
@@ -20,10 +20,10 @@ fn in_proc() -> (i32, i32) {
     (fields[19 - 3].parse().unwrap(), fields[41 - 3].parse().unwrap())
 }
 
-/// What was seen on a stage's own thread, block after block.
+/// Nice value and policy of a stage's own thread, block after block.
 type Seen = Arc<Mutex<Vec<(i32, i32)>>>;
 
-/// A stage on a thread of its own that writes down how it is scheduled, before it works.
+/// A stage on a thread of its own that records its scheduling before it works.
 fn looks(name: &str, resource: Resource, seen: &Seen, work: Duration) -> Stage {
     let seen = seen.clone();
     Stage::blocking(name, resource, move |_| {
@@ -39,7 +39,7 @@ fn options(priorities: Priorities) -> Options {
     options
 }
 
-/// The nice value of what is lowered: the tests may have been started with `nice` themselves.
+/// The nice value of a lowered thread: the tests may have been started with `nice` themselves.
 fn lowered() -> i32 {
     (in_proc().0 + 10).min(19)
 }
@@ -136,7 +136,7 @@ fn adjusting_once_lowers_on_a_backlog_for_good() {
     });
 }
 
-/// Every fourth block is slow, so that the queue before it fills and empties again and again.
+/// Every fourth block is slow, so that the queue before it repeatedly fills and empties.
 fn bursts(seen: &Seen, rule: Priorities) -> Report {
     let mut slept = 0;
     let mut sent = 0;
@@ -260,7 +260,7 @@ fn one_of_two_on_a_thread_may_ask_for_both() {
     });
 }
 
-/// Windows so short that some trials fit into a test.
+/// Windows so short that several trials fit into a test.
 fn hasty() -> Priorities {
     Priorities::AutoWith(Config {
         rights: Rights::default(),
@@ -275,7 +275,8 @@ fn hasty() -> Priorities {
 #[test]
 fn autotune_acts_beside_others_says_why_and_leaves_a_run_that_is_right() {
     bounded(|| {
-        // All on one CPU, beside a thread that is not of the pipeline: what limits waits for its CPU, whatever else runs here.
+        // All on one CPU, with a thread that does not belong to the pipeline: the bottleneck waits for its CPU, whatever else
+        // runs on this machine.
         let mut one = rustix::thread::CpuSet::new();
         let mine = rustix::thread::sched_getaffinity(None).unwrap();
         one.set((0..).find(|cpu| mine.is_set(*cpu)).unwrap());
@@ -315,7 +316,7 @@ fn autotune_acts_beside_others_says_why_and_leaves_a_run_that_is_right() {
     });
 }
 
-/// Nice values of the threads of this process that have this name.
+/// Nice values of the threads of this process with this name.
 fn nices_of(name: &str) -> Vec<i32> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());

@@ -1,4 +1,4 @@
-//! Random graphs: whatever runs on threads and whatever on workers, the results are the same, all buffers come back, and no
+//! Random graphs: whether stages run on threads or on workers, the results are the same, all buffers come back, and no
 //! thread is left. One test alone in its process, because it counts the process's threads and buffers.
 
 use std::sync::mpsc::{Sender, channel};
@@ -13,7 +13,7 @@ struct Node {
     kind: Kind,
     incarnations: usize,
     ordered: bool,
-    /// Sleeps so many µs at every third buffer; 0: never.
+    /// Time to sleep at every third buffer, in µs; 0: never.
     slow_us: u64,
 }
 
@@ -23,14 +23,14 @@ struct Case {
     paths: Vec<Vec<Node>>,
     source: Vec<Kind>,
     sink: Vec<Kind>,
-    /// One stage that all paths go through behind their own: by its kind.
+    /// The kind of a stage that all paths go through after their own stages, if there is one.
     common: Option<Kind>,
     buffers: Vec<usize>,
     rounds: Vec<u64>,
-    /// The source says `Last` with the last block; else `End` behind it.
+    /// The source returns `Last` with the last block; otherwise `End` after it.
     says_last: bool,
     workers: usize,
-    /// Path, stage, round at which a stage fails, and whether it panics.
+    /// Path, stage and round at which a stage fails, and whether it panics.
     fails: Option<(usize, usize, u64, bool)>,
 }
 
@@ -91,7 +91,7 @@ fn source(name: String, rounds: u64, says_last: bool) -> Stage {
     })
 }
 
-/// A stage that counts itself into the tag; one incarnation also checks the order, if the buffers come in order.
+/// A stage that adds to the tag; a single incarnation also checks the order, if the buffers arrive in order.
 fn middle(name: String, node: &Node, in_order: bool, fails: Option<(u64, bool)>) -> Stage {
     let Node { incarnations, slow_us, .. } = *node;
     let make = move |_| {
@@ -147,7 +147,7 @@ fn graph(case: &Case, to: &Sender<(usize, u64)>) -> Graph {
     graph
 }
 
-/// The stage that is to fail, if its round comes.
+/// The name of the stage that will fail, if its round is reached.
 fn culprit(case: &Case) -> Option<String> {
     let (path, stage, round, _) = case.fails?;
     (stage < case.paths[path].len() && round < case.rounds[path]).then(|| format!("stage {path}.{stage}"))
@@ -188,7 +188,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Ends the process: a hang would go on, and the panic hook is silent because of the stages that panic on purpose.
+/// Ends the process: a hang would continue, and the panic hook is silent because of the stages that panic on purpose.
 fn fail(what: &str) -> ! {
     eprintln!("{what}");
     std::process::exit(1)
@@ -198,7 +198,8 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
-/// The threads of the process, once there are so few. Who has been joined is listed for a moment longer.
+/// The number of threads of the process, once there are at most `few`. A thread that has been joined is listed for a moment
+/// longer.
 fn threads_but(few: usize) -> usize {
     let begin = Instant::now();
     while threads() > few && begin.elapsed() < Duration::from_secs(2) {
@@ -209,7 +210,7 @@ fn threads_but(few: usize) -> usize {
 
 #[test]
 fn random_graphs_do_the_same_on_threads_and_on_workers() {
-    // What a hang would leave running ends with the process.
+    // Anything that a hang leaves running ends with the process.
     let (done, result) = channel();
     let before = threads() + 1;
     let limit = Duration::from_secs(std::env::var("CST_RANDOM_S").ok().and_then(|s| s.parse().ok()).unwrap_or(4));

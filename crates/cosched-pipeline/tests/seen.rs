@@ -1,4 +1,4 @@
-//! Reports of runs: the numbers agree with what was made to happen.
+//! Reports of runs: the numbers agree with what the stages did.
 
 mod common;
 
@@ -23,7 +23,8 @@ fn slow_writer(options: &Options) -> Report {
 #[test]
 fn times_queues_and_the_bound_tell_where_it_went() {
     bounded(|| {
-        // Where others want the CPUs, the stage that computes limits: one undisturbed run of some is enough.
+        // If other processes want the CPUs, the stage that computes is the bottleneck: one undisturbed run
+        // of several is enough.
         let mut report = slow_writer(&Options::default());
         for _ in 0..4 {
             if report.bound.limiting == "io" {
@@ -34,7 +35,7 @@ fn times_queues_and_the_bound_tell_where_it_went() {
         let [read, sort, write] = &report.stages[..] else { panic!("{report:?}") };
         assert_eq!((report.rounds, report.memory_bytes), (60, 4 << 12));
         assert!(report.elapsed_s >= 0.24, "60 x 4 ms: {}", report.elapsed_s);
-        // Sleeping is busy without CPU time; spinning is CPU time or the wait for it.
+        // Sleeping is busy time without CPU time; spinning is CPU time or waiting for a CPU.
         assert!(write.busy_s >= 0.24 && write.cpu_s < write.busy_s / 2.0, "{write:?}");
         assert!(sort.busy_s >= 0.06 && sort.cpu_s + sort.delay_s > 0.04, "{sort:?}");
         assert!(write.wait_in_s < write.busy_s && read.wait_out_s > 0.1, "the pool is empty: {read:?}");
@@ -43,7 +44,7 @@ fn times_queues_and_the_bound_tell_where_it_went() {
         assert!(read.tids.is_empty(), "nobody lives any more");
         assert_eq!((report.bound.limiting.as_str(), report.bound.stage.as_deref()), ("io", Some("write")));
         let efficiency = report.efficiency();
-        // On a busy machine it is far below 1; above it would be a wrong bound.
+        // On a busy machine it is far below 1; above 1 the bound would be wrong.
         assert!((0.02..=1.01).contains(&efficiency), "{efficiency}");
         let occupancy = &report.occupancy;
         assert!(occupancy.at_s.len() > 20 && occupancy.waiting.iter().all(|row| row.len() == 3));
@@ -78,7 +79,7 @@ fn a_trace_has_every_round_in_its_time() {
         options.trace = true;
         let report = slow_writer(&options);
         let trace = report.trace.as_ref().unwrap();
-        // The source is asked once more, and says that there are no more.
+        // The source is called once more, and returns that there are no more blocks.
         assert_eq!((trace.spans.len(), trace.dropped), (181, 0));
         for stage in 0..3 {
             let mut rounds: Vec<u64> = trace.spans.iter().filter(|span| span.0 == stage).map(|span| span.2).collect();
@@ -109,7 +110,7 @@ fn a_thread_of_two_stages_divides_its_time_as_they_worked() {
         let line = line.stage(work("long", 6).on_thread("both")).stage(work("short", 2).on_thread("both"));
         let report = line.run(&Options::default()).unwrap();
         let (long, short) = (&report.stages[1], &report.stages[2]);
-        // Their CPU time is as their time at work was, whatever else ran on the machine.
+        // Their CPU times are in the proportion of their times at work, whatever else ran on the machine.
         let (cpu, busy) = (long.cpu_s / short.cpu_s, long.busy_s / short.busy_s);
         assert!((cpu / busy - 1.0).abs() < 0.2, "{cpu} {busy} {long:?} {short:?}");
         assert!(long.busy_s >= 0.12 && short.busy_s >= 0.04);

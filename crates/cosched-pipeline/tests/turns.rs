@@ -8,13 +8,13 @@ use std::time::Duration;
 use common::{bounded, numbers};
 use cosched_pipeline::{Buffer, Flow, Graph, Options, Path, Pipeline, Port, Resource, Stage};
 
-/// A stage that tells its name and the round.
+/// A stage that reports its name and the round.
 fn tell(name: &'static str, to: &Sender<(&'static str, u64)>) -> Stage {
     let to = to.clone();
     Stage::blocking(name, Resource::Io, move |buffer| Ok(to.send((name, buffer.round()))?))
 }
 
-/// A source that tells its name and the round.
+/// A source that reports its name and the round.
 fn tells(name: &'static str, rounds: u64, to: &Sender<(&'static str, u64)>) -> Stage {
     let (to, mut round) = (to.clone(), 0);
     Stage::source(name, Resource::Io, move |_: &mut Buffer| {
@@ -35,7 +35,8 @@ fn each_stage_does_its_buffers_in_its_turn() {
         drop(to);
         from.iter().map(|(name, round)| format!("{name}{round}")).collect::<Vec<_>>().join(" ")
     });
-    // Two reads, one computation; w then has one of its two and is passed over once, because r has a whole turn; and so on.
+    // Two reads, one computation; then w has one of the two buffers of its turn and is skipped once, because r has a whole
+    // turn; and so on.
     assert_eq!(got, "r0 r1 c0 r2 r3 c1 w0 w1 r4 r5 c2 c3 w2 w3 r6 c4 c5 w4 w5 c6 w6");
 }
 
@@ -51,7 +52,7 @@ fn a_stage_does_not_wait_for_the_queue_of_another() {
             Ok(if left == 0 { Flow::Last } else { Flow::Continue })
         }));
         let fast = graph.stage(numbers("fast source", 50));
-        // In FG's order the thread would wait 100 ms for each buffer of "slow" before it does one of "fast".
+        // In FG's order the thread would wait 100 ms for each buffer of "slow" before it processes one of "fast".
         let of_slow = graph.stage(tell("slow", &to).on_thread("both"));
         let of_fast = graph.stage(tell("fast", &to).on_thread("both"));
         graph.path(Path::new("slow").buffers(2, 8).through([slow, of_slow]));
@@ -70,7 +71,8 @@ fn a_stage_does_not_wait_for_the_queue_of_another() {
 fn a_turn_that_cannot_be_whole_is_done_in_part() {
     bounded(|| {
         let (to, from) = channel();
-        // Both buffers go to "holds", which keeps one until the next comes: neither two reads nor two writes ever can.
+        // Both buffers go to "holds", which keeps one until the next arrives: so there can never be two reads or two writes
+        // in a turn.
         let holds = Stage::body("holds", Resource::Compute, |port: &mut Port| {
             let mut held: Option<Buffer> = None;
             while let Some(buffer) = port.accept() {

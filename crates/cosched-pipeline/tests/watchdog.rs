@@ -1,4 +1,5 @@
-//! The watchdog names who holds a buffer for too long, and ends a run only where it is told to.
+//! The watchdog names the stage that holds a buffer for too long, and ends a run only if configured
+//! to.
 
 mod common;
 
@@ -17,7 +18,7 @@ fn options(limit_ms: u64) -> Options {
     options
 }
 
-/// Works until the flag is set, on block 2; the others pass.
+/// Works on block 2 until the flag is set; the other blocks pass.
 fn stuck(name: &str, free: &Arc<AtomicBool>) -> Stage {
     let free = free.clone();
     Stage::blocking(name, Resource::Io, move |buffer| {
@@ -96,7 +97,7 @@ fn a_stall_that_ends_is_told_and_hurts_nobody() {
     });
 }
 
-/// Takes three buffers before it gives one back.
+/// Takes three buffers before it returns one.
 fn hoarder() -> Stage {
     Stage::body("hoards", Resource::Compute, |port: &mut Port| {
         let mut held = Vec::new();
@@ -124,7 +125,8 @@ fn a_graph_in_which_all_wait_names_who_holds_the_buffers() {
     });
 }
 
-/// Takes all of one path before it takes of the other: by their numbers among its paths.
+/// Takes all buffers of one path before those of the other; `order` has the paths' indices among
+/// the stage's paths.
 fn in_order(name: &str, order: [usize; 2]) -> Stage {
     Stage::body(name, Resource::Compute, move |port: &mut Port| {
         let paths = port.paths().to_vec();
@@ -157,7 +159,7 @@ fn two_bodies_that_wait_for_each_other_are_named() {
     });
 }
 
-/// Never comes out of its `init`, until it is let out.
+/// Does not return from its `init` until the flag is set.
 struct Begins(Arc<AtomicBool>);
 
 impl Each for Begins {

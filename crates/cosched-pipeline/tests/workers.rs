@@ -1,4 +1,4 @@
-//! What runs on workers: the same as on threads, whatever the graph, and nothing is left behind.
+//! Stages on workers: the same results as on threads, for any graph, and nothing is left behind.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn count_to(n: u64) -> Stage {
     })
 }
 
-/// Which calls it got, one letter each.
+/// Records the calls that it got, one letter each.
 struct Calls(Arc<std::sync::Mutex<String>>, Option<&'static str>);
 
 impl Calls {
@@ -105,7 +105,8 @@ fn long_stages_use_all_workers_at_once() {
 
 #[test]
 fn a_short_stage_that_turns_long_gets_help() {
-    // The rounds are so short that one worker works alone; then one does not end before the source has gone on.
+    // The rounds are so short that one worker works alone; then one round does not end before the source has
+    // continued.
     const STUCK: u64 = 150_000;
     let begun = Arc::new(AtomicU64::new(0));
     let seen = begun.clone();
@@ -185,7 +186,7 @@ fn the_time_of_stages_is_told_though_not_all_of_it_is_measured() {
     let line = line.stage(Stage::compute("short", spin(1))).stage(Stage::compute("long", spin(10)));
     let report = bounded(move || line.run(&workers(1))).unwrap();
     let busy_s: Vec<f64> = report.stages.iter().map(|stage| stage.busy_s).collect();
-    // No upper bound for what a busy machine adds; what is there at least is known, and all of it fits into the run.
+    // There is no upper bound for what a busy machine adds; a lower bound is known, and all of it fits into the run.
     assert!(busy_s[1] > 0.016 && busy_s[2] > 0.2 && busy_s.iter().sum::<f64>() < 1.3 * report.elapsed_s, "{report:?}");
 }
 

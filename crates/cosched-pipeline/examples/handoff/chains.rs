@@ -1,4 +1,5 @@
-//! The same pipeline with a queue of Rust's between the stages, and from the last stage back to the first.
+//! The same pipeline with queues from Rust crates between the stages, and from the last stage back to the
+//! first.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -9,17 +10,17 @@ use std::time::{Duration, Instant};
 use crate::Cell;
 use crate::work::work;
 
-/// What goes round: a pointer, as a buffer is.
+/// What the queues carry: a pointer, like a buffer.
 type Token = Box<u64>;
 
 type Send = Box<dyn FnMut(Token) + std::marker::Send>;
 type Receive = Box<dyn FnMut() -> Token + std::marker::Send>;
 
-/// The queues by name.
+/// The names of the queues.
 pub(crate) const ENGINES: [&str; 8] =
     ["kanal", "kanal-unbounded", "crossbeam", "flume", "std-mpsc", "mutex-condvar", "spsc-yield", "spsc-spin"];
 
-/// Runs the cell. None if there is no such queue.
+/// Runs the cell. None if there is no queue of that name.
 pub(crate) fn run(engine: &str, cell: &Cell) -> Option<Duration> {
     let buffers = cell.buffers;
     let make: fn(usize) -> (Send, Receive) = match engine {
@@ -48,7 +49,8 @@ pub(crate) fn run(engine: &str, cell: &Cell) -> Option<Duration> {
                     work(cell.work_steps);
                     send(token);
                 }
-                // The buffers of the last rounds lie in the pool: no queue ends before all threads have.
+                // The buffers of the last rounds are in the pool: no queue may be dropped before all
+                // threads have ended.
                 (send, receive)
             })
         };
@@ -103,7 +105,7 @@ fn mutex_condvar(_: usize) -> (Send, Receive) {
     (Box::new(send), Box::new(receive))
 }
 
-/// The ring that one writes by hand: two counts, no memory of the other's.
+/// A simple hand-written ring: two counts, which neither side caches.
 struct Hand {
     put: AtomicUsize,
     gap: [u64; 16],

@@ -1,12 +1,12 @@
-//! What it costs to hand a buffer from stage to stage: this library, thread per stage and run to completion, beside the queues
-//! of Rust.
+//! The cost of handing a buffer from stage to stage: this library, with a thread per stage and run-to-completion, compared
+//! with queues from Rust crates.
 //!
 //! `cargo run --release -p cosched-pipeline --example handoff -- [--quick] [--engines a,b] [--cells 2x1,5x2w10] [--runs N]`
-//! prints one JSON object per line: engine, stages, cpus, work_us (per stage and buffer), ns_per_buffer_stage (median over
-//! the runs), and its spread. All engines run the same: so many stages in a row, each on a thread (or on one worker per CPU:
-//! cosched-worker), buffers that go round through a pool, on so many CPUs (set by affinity); interleaved, one run of each
-//! after the other. With work, the bound is stages × work / CPUs per buffer. `tools/bench/bench pipeline` runs this beside
-//! the pipelines of C++.
+//! prints one JSON object per line: engine, stages, cpus, work_us (per stage and buffer), ns_per_buffer_stage (median over the
+//! runs), and its spread. All engines run the same program: the given number of stages in a row, each on a thread (or on one
+//! worker per CPU: cosched-worker), with buffers that circulate through a pool, on the given number of CPUs (set by affinity).
+//! The engines are interleaved: one run of each after the other. With work, the bound is stages × work / CPUs per buffer.
+//! `tools/bench/bench pipeline` runs this together with the pipelines in C++.
 
 mod chains;
 mod ours;
@@ -22,16 +22,16 @@ use crate::work::steps_per_us;
 /// This library's engines.
 const OURS: [&str; 2] = ["cosched-thread", "cosched-worker"];
 
-/// What is measured in one line of the result.
+/// What is measured for one line of the result.
 #[derive(Clone, Copy)]
 pub(crate) struct Cell {
     pub(crate) stages: usize,
     pub(crate) cpus: usize,
     pub(crate) work_us: u64,
-    /// The same in steps of work.
+    /// `work_us` converted to steps of work.
     pub(crate) work_steps: u64,
     pub(crate) buffers: usize,
-    /// Buffers that the source conveys, all rounds together.
+    /// Number of buffers that the source conveys in total.
     pub(crate) rounds: u64,
 }
 
@@ -48,7 +48,7 @@ fn main() {
             eprintln!("handoff: {} CPUs are not there; left out", cell.cpus);
             continue;
         }
-        // Who only spins needs a CPU for each thread.
+        // An engine that only spins needs a CPU for each thread.
         let fits = |engine: &&String| *engine != "spsc-spin" || cell.stages <= cell.cpus;
         let engines: Vec<&String> = arguments.engines.iter().filter(fits).collect();
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); engines.len()];
@@ -130,14 +130,14 @@ fn usage(what: &str) -> ! {
     std::process::exit(2)
 }
 
-/// This thread and those that it starts use the first so many CPUs. Returns how many there are.
+/// Binds this thread, and those that it starts, to the first `cpus` CPUs. Returns the number that it got.
 fn pin(cpus: usize) -> usize {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     static ALL: std::sync::OnceLock<Option<CpuSet>> = std::sync::OnceLock::new();
     let Some(all) = ALL.get_or_init(|| sched_getaffinity(None).ok()) else { return 0 };
     let mut set = CpuSet::new();
     (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).take(cpus).for_each(|cpu| set.set(cpu));
-    // What is not there is left out by the kernel.
+    // The kernel ignores CPUs that do not exist.
     if sched_setaffinity(None, &set).is_err() {
         return 0;
     }

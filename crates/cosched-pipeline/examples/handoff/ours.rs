@@ -1,4 +1,4 @@
-//! This library: thread per stage, or run to completion on one worker per CPU.
+//! This library: a thread per stage, or run-to-completion on one worker per CPU.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use cosched_pipeline::{Buffer, Flow, Kind, Options, Pipeline, Resource, Stage};
 use crate::Cell;
 use crate::work::work;
 
-/// The time from the first call of the first stage to the last of the last one: what it takes to make threads, buffers and a
-/// report is not the hand-off's.
+/// The time from the first call of the first stage to the last call of the last one: it does not include creating threads,
+/// buffers and a report, which is not part of the hand-off.
 pub(crate) fn run(cell: &Cell, kind: Kind) -> Duration {
     let (rounds, steps) = (cell.rounds, cell.work_steps);
     let (begin, end) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));

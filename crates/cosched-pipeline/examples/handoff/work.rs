@@ -1,10 +1,11 @@
-//! Work of a given length: a fixed number of steps, not a fixed time, so that a thread that loses its CPU has not worked.
+//! Work of a given length: a fixed number of steps, not a fixed time, so that time in which a thread has no CPU does not
+//! count as work.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Works for so many steps. The C++ programs of `bench pipeline` do the same ones.
+/// Executes this number of steps. The C++ programs of `bench pipeline` execute the same ones.
 pub(crate) fn work(count: u64) {
     if count > 0 {
         steps(count);
@@ -25,7 +26,7 @@ pub(crate) fn steps_per_us() -> u64 {
 }
 
 fn steps(count: u64) {
-    // Not a linear congruence: a compiler makes one step of several of these.
+    // Not a linear congruence: compilers merge several steps of those into one.
     let mut x = black_box(1u64);
     for _ in 0..count {
         x ^= x << 13;

@@ -1,4 +1,4 @@
-//! What the tests of running pipelines share.
+//! Shared helpers of the tests of running pipelines.
 
 #![allow(dead_code)]
 
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use cosched_pipeline::{Buffer, Flow, Resource, Stage};
 
-/// A pipeline that hangs fails its test; it does not stop the suite.
+/// A pipeline that hangs fails its test; it does not block the whole suite.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs a test's body within its time.
+/// Runs a test's body within the time limit.
 pub(crate) fn bounded<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     let thread = std::thread::spawn(move || {
-        // Who waits may have given up.
+        // The receiver may have given up.
         let _ = tell.send(());
         let result = body();
         let _ = tell.send(());
@@ -44,7 +44,7 @@ pub(crate) fn numbers(name: &str, n: u64) -> Stage {
     })
 }
 
-/// Computes for so long.
+/// Computes for this time.
 pub(crate) fn spin(time: Duration) {
     let began = Instant::now();
     while began.elapsed() < time {

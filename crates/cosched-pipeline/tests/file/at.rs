@@ -1,4 +1,4 @@
-//! Buffers whose bytes lie in many places of a file.
+//! Buffers whose bytes are in many places of a file.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use cosched_pipeline::{Buffer, Cause, Flow, Graph, Options, Path, Pipeline, Port
 use crate::support::{io, pattern, scratch, within};
 
 /// A matrix of `SIDE` × `SIDE` tiles: buffer j is filled with the tiles of column j of one file, and written as row j of
-/// another, and back to columns. Tiles that are pages go past the page cache, others do not.
+/// another one, and back to columns. Tiles of whole pages bypass the page cache, others do not.
 #[test]
 fn a_matrix_is_transposed_and_back() {
     const SIDE: usize = 9;
@@ -62,14 +62,14 @@ fn a_matrix_is_transposed_and_back() {
     });
 }
 
-/// One reader for many sorted runs (FG 2's virtual stage), a path each, and a merge behind it.
+/// One reader for many sorted runs (FG 2's virtual stage), with a path for each, followed by a merge.
 #[test]
 fn one_reader_serves_many_runs() {
     const RUNS: usize = 5;
     within(|| {
         for engine in Engine::ALL {
             let dir = scratch();
-            // Run k holds the numbers k, k + RUNS, …; the runs have different lengths, and one is empty.
+            // Run k contains the numbers k, k + RUNS, …; the runs have different lengths, and one is empty.
             let runs: Vec<Arc<BlockFile>> = (0..RUNS)
                 .map(|k| {
                     let path = dir.path().join(k.to_string());
@@ -114,7 +114,7 @@ fn one_reader_serves_many_runs() {
     });
 }
 
-/// In the middle of a path: the buffer says where its bytes are, and a length of nothing is no transfer.
+/// A stage in the middle of a path: the buffer says where its bytes are, and a length of 0 is no transfer.
 #[test]
 fn a_stage_in_the_middle_reads_what_its_buffers_name() {
     within(|| {
@@ -146,7 +146,7 @@ fn a_stage_in_the_middle_reads_what_its_buffers_name() {
     });
 }
 
-/// A beginning that finds the end only behind the last block: what is on its way comes first.
+/// A first stage that finds the end only after the last block: the blocks in flight come first.
 #[test]
 fn an_end_comes_behind_all_blocks() {
     within(|| {

@@ -1,4 +1,4 @@
-//! Read, then write: the copy is the original, whatever its length, by each engine, without a copy in memory.
+//! Read, then write: the copy equals the original, for any length and each engine, without a copy in memory.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,8 @@ fn files_of_all_lengths_are_copied() {
     });
 }
 
-/// The disk writes into the buffers of the pool and reads from them: they are where they were, and nothing else is.
+/// The disk writes into the buffers of the pool and reads from them: their addresses do not change, and no others are
+/// used.
 #[test]
 fn no_byte_is_copied_in_memory() {
     within(|| {
@@ -58,7 +59,7 @@ fn no_byte_is_copied_in_memory() {
             assert!(places.len() <= 4 && places.iter().all(|place| place.is_multiple_of(4096)), "{places:?}");
             assert_eq!(report.memory_bytes, 4 * (16 << 10));
             match direct {
-                // O_DIRECT to and from these addresses: there is no page of the cache that the bytes could come through.
+                // O_DIRECT to and from these addresses: the bytes cannot come through the page cache.
                 Ok(_) => assert_eq!((read.direct_bytes, written.direct_bytes), (len as u64, len as u64), "{engine}"),
                 Err(why) => println!("SKIPPED: no O_DIRECT in {}: {why}", dir.path().display()),
             }

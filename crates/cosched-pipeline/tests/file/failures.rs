@@ -1,4 +1,4 @@
-//! Whatever fails: the stage is named, the error has its type, no half file is left, and the input stays.
+//! After any failure: the stage is named, the error has its type, no partial file is left, and the input stays.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn file_error<'a>(failure: &'a Failure, stage: &str) -> &'a FileError {
     }
 }
 
-/// A copy of 500 000 bytes over an old output, with something that happens in round 7.
+/// Copies 500 000 bytes over an old output, and calls `event` in round 7.
 fn copy_with(engine: Engine, event: impl Fn(&Path) + Send + Sync + Clone + 'static) -> Failure {
     let dir = scratch();
     let copy = Copy { expect: false, ..Copy::new(dir.path(), engine) };
@@ -122,11 +122,11 @@ fn a_block_that_does_not_fit_is_told() {
     });
 }
 
-/// Where this test finds its small disk, in the process that it starts for itself.
+/// Environment variable with the small disk's directory, in the process that the test starts for itself.
 const DISK: &str = "CST_DISK";
 
-/// Runs a test of this program once more, where a file system of one MiB is mounted that nobody else sees; it is gone with
-/// the process, however that ends.
+/// Runs a test of this program once more, with a file system of one MiB mounted in a private mount namespace; it
+/// disappears with the process, however that ends.
 fn on_a_small_disk(test: &str) {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can mount");
@@ -161,11 +161,11 @@ fn a_disk_that_fills_ends_the_pipeline_and_is_empty_again() {
         let from = dir.path().join("from");
         std::fs::write(&from, pattern(3 << 20)).unwrap();
         for engine in Engine::ALL {
-            // Where the length is known, before anything runs.
+            // If the length is known, before anything runs.
             let options = SinkOptions { expect_bytes: Some(3 << 20), io: io(engine), ..SinkOptions::default() };
             let error = Sink::create(&disk.join("to"), &options).unwrap_err();
             assert!(matches!(error.cause, FileCause::DiskFull { .. }), "{error}");
-            // Where it is not, when it happens.
+            // Otherwise, when it happens.
             let to = disk.join("to");
             let copy = Copy { from: from.clone(), to, expect: false, ..Copy::new(dir.path(), engine) };
             let failure = copy.through(pass()).unwrap_err();

@@ -1,4 +1,4 @@
-//! Files as the ends of pipelines and in their middle, against real files.
+//! File stages at the ends and in the middle of pipelines, with real files.
 
 mod at;
 mod copy;

@@ -1,4 +1,4 @@
-//! A time limit for each test, files with known bytes, and pipelines that copy.
+//! Helpers: a time limit for each test, files with known bytes, and pipelines that copy.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use cosched_pipeline::file::{Engine, IoOptions, IoReport, Sink, SinkOptions, Source, SourceOptions};
 use cosched_pipeline::{Failure, Options, Pipeline, Report, Stage};
 
-/// Far above what any of them takes: who needs longer hangs.
+/// Far more than any of the tests takes: a test that needs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs a test on a thread of its own; one that hangs fails.
+/// Runs a test on a separate thread; it fails if it hangs.
 pub(crate) fn within<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     let thread = std::thread::spawn(move || tell.send(test()));
@@ -28,7 +28,7 @@ pub(crate) fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("cst-pipeline-").tempdir().unwrap()
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that depend on their position.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
@@ -37,7 +37,7 @@ pub(crate) fn io(engine: Engine) -> IoOptions {
     IoOptions { engine: Some(engine), chunk_bytes: 8192, depth: 6, threads: 2 }
 }
 
-/// What is in a directory.
+/// The names in a directory.
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -64,7 +64,8 @@ impl Copy {
         Copy { from, to, io: io(engine), buffers: 4, block: 16 << 10, record: 1, held_max: 16, expect: true }
     }
 
-    /// Reads, does something with each buffer, writes. Also how it was read and written.
+    /// Reads, passes each buffer through the middle stage, writes. Also returns how it was read and
+    /// written.
     pub(crate) fn through(self, middle: Stage) -> Result<(Report, IoReport, IoReport), Failure> {
         let Copy { from, to, io, buffers, block, record, held_max, expect } = self;
         let options = SourceOptions { block_bytes: block, record_bytes: record, io: io.clone(), held_max };

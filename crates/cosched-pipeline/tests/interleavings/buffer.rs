@@ -1,4 +1,4 @@
-//! In the place of the library's `buffer.rs`: what the workers' lists use of a buffer.
+//! Replaces the library's `buffer.rs`: the parts of a buffer that the workers' lists use.
 
 use loom::sync::atomic::AtomicPtr;
 
@@ -7,7 +7,7 @@ pub(crate) struct Buffer(pub(crate) Box<Inner>);
 pub(crate) struct Inner {
     token: Token,
     pub(crate) behind: AtomicPtr<Inner>,
-    /// Loom tells if one is left at the end of a model.
+    /// Loom reports a buffer that is leaked in a model.
     _tracked: loom::alloc::Track<()>,
 }
 

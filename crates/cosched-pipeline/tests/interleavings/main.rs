@@ -1,7 +1,7 @@
-//! The queues under loom, which runs all interleavings of a few threads, with all that the memory model lets loads see.
-//! It takes the place of `queue/sync.rs`; the rest of the queues is the library's own source.
+//! The queues under loom, which runs all interleavings of a few threads, with all values that the memory model allows
+//! loads to return. Loom replaces `queue/sync.rs`; the rest of the queues is the library's own source.
 //!
-//! A lost wake-up is a deadlock here, which loom reports; a race is an access that loom refuses.
+//! A lost wake-up becomes a deadlock, which loom reports; a race becomes an access that loom refuses.
 
 mod buffer;
 #[allow(dead_code)]
@@ -18,14 +18,14 @@ use queue::bell::{Awake, Bell, Topic};
 use queue::gate::{Gate, Working};
 use queue::ring::Ring;
 
-/// All interleavings with at most so many switches away from a thread that could go on.
+/// Runs all interleavings with at most this number of preemptions (switches away from a thread that could continue).
 fn check(switches: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);
     builder.check(model);
 }
 
-/// A ring with its bell, as an inbox has them.
+/// A ring with its bell, as in an inbox.
 struct Line {
     ring: Ring<Box<u32>>,
     bell: Arc<Bell>,
@@ -68,7 +68,7 @@ fn a_ring_keeps_order_and_loses_nothing() {
             assert!(line.ring.len() <= 2);
         }
         putter.join().unwrap();
-        // The rest is dropped with the ring, which loom would tell if it were not.
+        // The rest is dropped with the ring; loom would report a leak.
         assert!(got.iter().copied().eq(1..=got.len() as u32), "{got:?}");
     });
 }
@@ -79,7 +79,7 @@ fn slots_are_used_again() {
         let line = Line::alone(1);
         let back = Line::alone(1);
         let (there, here) = (line.clone(), back.clone());
-        // One buffer that goes round: each put finds the ring's only slot emptied by the other thread.
+        // One buffer that circulates: each put finds the ring's only slot emptied by the other thread.
         let other = thread::spawn(move || {
             for _ in 0..2 {
                 let value = there.bell.sleep(Topic::ANY, &there.awake, || there.take());
@@ -107,7 +107,7 @@ fn a_slot_is_filled_again_only_when_it_was_emptied() {
             }
         });
         line.put(1, Topic::ANY);
-        // Nothing but the taker's count tells the putter.
+        // The putter learns from nothing but the taker's count.
         while line.ring.len() > 0 {
             thread::yield_now();
         }
@@ -229,7 +229,7 @@ fn an_incarnation_rests_until_it_is_to_work_or_all_is_over() {
         let working = Arc::new(Working::new(1));
         let (other, third) = (working.clone(), working.clone());
         let rests = thread::spawn(move || other.wait(2));
-        // Both at once: who sets the number must not take the release back.
+        // Both at once: setting the number must not undo the release.
         let sets = thread::spawn(move || third.set(2));
         working.release();
         sets.join().unwrap();

@@ -1,4 +1,4 @@
-//! The library's queues, built from loom.
+//! The library's queues, compiled with loom.
 
 #[path = "../../src/queue/bell.rs"]
 pub(crate) mod bell;

@@ -1,4 +1,4 @@
-//! The workers' lists and rendezvous, built from loom.
+//! The workers' lists and rendezvous, compiled with loom.
 
 #[path = "../../src/exec/worker/deque.rs"]
 mod deque;
@@ -30,7 +30,8 @@ use super::check;
 use crate::buffer::Buffer;
 use crate::queue::Awake;
 
-/// What only one may use at a time. Loom tells if two do, or if one does not see what the one before did.
+/// Data that only one thread may use at a time. Loom reports if two do, or if one does not see the
+/// effects of the previous one.
 #[derive(Default)]
 struct Alone(UnsafeCell<u64>);
 
@@ -38,10 +39,10 @@ struct Alone(UnsafeCell<u64>);
 unsafe impl Sync for Alone {}
 
 impl Alone {
-    /// One more; how many there were.
+    /// Increments the count; returns the previous value.
     fn count(&self) -> u64 {
         self.0.with_mut(|count| {
-            // SAFETY: loom checks that nobody else uses it.
+            // SAFETY: loom checks that no other thread uses it.
             let count = unsafe { &mut *count };
             *count += 1;
             *count - 1
@@ -49,7 +50,7 @@ impl Alone {
     }
 }
 
-/// Works as a stage behind a turnstile, on all buffers that it finds with this one.
+/// Works as a stage with a turnstile, on this buffer and on all that it releases.
 fn pass(turnstile: &Turnstile, stage: &Alone, buffer: Buffer) {
     let mut next = turnstile.arrive(buffer);
     while let Some(buffer) = next {
@@ -76,7 +77,7 @@ fn a_turnstile_lets_all_in_one_at_a_time_and_in_order() {
     });
 }
 
-/// Works as a stage of which one incarnation is free at a time.
+/// Works as a stage with one incarnation.
 fn work(permits: &Permits, stage: &Alone, buffer: Buffer) {
     let mut next = permits.arrive(buffer);
     while let Some(buffer) = next {
@@ -122,7 +123,8 @@ fn an_incarnation_is_taken_away_and_given_back_at_once_and_stays_one() {
             of_wanted.store(2, Ordering::Relaxed);
             of_permits.recall(1).is_some()
         });
-        // Who has the second one gives it back as it is not to work, and it is to work again.
+        // The holder of the second incarnation releases it, because it is not wanted, while it becomes
+        // wanted again.
         let second = held.iter().find(|buffer| buffer.token().incarnation == 1).unwrap();
         let found = if wanted.load(Ordering::Relaxed) <= 1 {
             permits.withdraw(second.token().incarnation, || wanted.load(Ordering::Relaxed) > 1)
@@ -183,7 +185,7 @@ fn an_inlet_loses_nothing() {
     });
 }
 
-/// Finds so many buffers as a worker does, and sleeps between.
+/// Finds buffers as a worker does, until all workers together have found `all`, and sleeps in between.
 fn find(idle: &Idle, awake: &Awake, inlet: &Inlet, worker: usize, count: &AtomicUsize, all: usize) {
     let over = || count.load(Ordering::Acquire) == all;
     idle.begin_search();

@@ -1,4 +1,4 @@
-//! In the place of the library's `queue/sync.rs`: the same names from loom.
+//! Replaces the library's `queue/sync.rs`: the same names from loom.
 
 use std::mem::MaybeUninit;
 
@@ -6,7 +6,8 @@ use loom::cell::UnsafeCell;
 pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 
-/// Loom knows no fence that one thread makes for another: both make one. What is checked is who makes them when.
+/// Loom has no fence that one thread makes for another: both make one. What is checked is which side makes a
+/// fence when.
 pub(super) fn light_fence() {
     fence(Ordering::SeqCst);
 }
@@ -19,7 +20,7 @@ pub(super) fn has_heavy_fence() -> bool {
     true
 }
 
-/// As the kernel has it: the look at the word and going to sleep are one, under a lock that wakers take too.
+/// Like the kernel's: checking the word and going to sleep are atomic, under a lock that wakers take too.
 #[derive(Default)]
 pub(super) struct Futex {
     word: AtomicU32,
@@ -57,12 +58,12 @@ impl<T> Slot<T> {
     }
 
     pub(super) unsafe fn fill(&self, value: T) {
-        // SAFETY: loom checks that nobody else uses the slot.
+        // SAFETY: loom checks that no other thread uses the slot.
         self.0.with_mut(|slot| unsafe { (*slot).write(value) });
     }
 
     pub(super) unsafe fn empty(&self) -> T {
-        // SAFETY: loom checks that nobody else uses the slot; the ring says that it is filled.
+        // SAFETY: loom checks that no other thread uses the slot; the ring ensures that it is filled.
         self.0.with_mut(|slot| unsafe { (*slot).assume_init_read() })
     }
 }

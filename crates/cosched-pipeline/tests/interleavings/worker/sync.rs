@@ -1,4 +1,4 @@
-//! In the place of the library's `exec/worker/sync.rs`: the same names from loom.
+//! Replaces the library's `exec/worker/sync.rs`: the same names from loom.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub(super) use loom::sync::atomic::{
 };
 pub(super) use loom::sync::{Mutex, MutexGuard};
 
-/// As the kernel has it: the look at the word and going to sleep are one, under a lock that wakers take too.
+/// Like the kernel's: checking the word and going to sleep are atomic, under a lock that wakers take too.
 #[derive(Default)]
 pub(super) struct Futex {
     word: AtomicU32,
@@ -21,7 +21,7 @@ impl Futex {
         &self.word
     }
 
-    /// The models have no time.
+    /// The models have no time, so no time limit either.
     pub(super) fn sleep_while(&self, value: u32, limit: Option<Duration>) -> bool {
         assert!(limit.is_none());
         let locked = self.lock.lock().unwrap();
