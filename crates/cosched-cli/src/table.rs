@@ -12,9 +12,9 @@ use unicode_width::UnicodeWidthStr;
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: Cow<'static, str>,
-    /// Numbers stand at the right.
+    /// Numbers are aligned to the right.
     pub(crate) right: bool,
-    /// Narrow terminals lose the columns with the highest number first; 0 stays.
+    /// Narrow terminals drop the columns with the highest number first; 0 is always shown.
     pub(crate) dispensable: u8,
 }
 
@@ -28,7 +28,7 @@ pub(crate) const fn numbers(title: &'static str, dispensable: u8) -> Column {
     Column { title: Cow::Borrowed(title), right: true, dispensable }
 }
 
-/// One entry: its text, and the escape sequence that colours it (none: plain).
+/// One entry: its text, and the escape sequence that colours it (empty: plain).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
@@ -41,11 +41,11 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// The smallest useful width of a last column that is cut.
+/// The minimum useful width of a last column that is truncated.
 const LAST_WIDTH_MIN: usize = 12;
 
-/// Renders rows under their titles. With a width, dispensable columns are left out and the last one is cut until it
-/// fits; without, nothing is.
+/// Renders rows under their titles. With a width, dispensable columns are left out and the last one is truncated until
+/// the table fits; without, nothing is.
 pub(crate) fn render(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>) -> String {
     let titles = columns.iter().map(|column| column.title.to_string()).collect();
     let entries = rows.iter().map(|row| row.iter().map(|cell| plain(&cell.text)).collect());
@@ -64,7 +64,7 @@ pub(crate) fn render(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize
     table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Which columns are shown; the last one is cut to what is left.
+/// Chooses the columns that are shown; the last one is truncated to the remaining width.
 fn fit(columns: &[Column], lines: &mut [Vec<String>], width: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     let widths: Vec<usize> =

@@ -1,7 +1,7 @@
-//! `cosched trace`: slots, jobs and switches of some seconds as a Chrome trace, which Perfetto shows on one clock.
+//! `cosched trace`: slots, jobs and switches of some seconds as a Chrome trace, which Perfetto shows on one time axis.
 //!
-//! The slots are computed from the plans and the clock, as the slot thread computes them; the rest is the daemon's events, and what
-//! it counts, looked at four times a second.
+//! The slots are computed from the plans and the clock, as the slot thread computes them; the rest is the daemon's events, and its
+//! counters, which are sampled four times a second.
 
 use crate::context::Context;
 use crate::jobs;
@@ -14,9 +14,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
-/// A trace that nobody can open is of no use.
+/// A trace that is too large to open is of no use.
 const SLICES_MAX: u64 = 2_000_000;
-/// The lanes: columns of the matrix, jobs, what is counted.
+/// The lanes: columns of the matrix, jobs, counters.
 const SLOTS: u32 = 1;
 const JOBS: u32 = 2;
 const COUNTS: u32 = 3;
@@ -43,7 +43,7 @@ pub(crate) fn trace(context: &Context, options: &Trace) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What was seen, on the daemon's clock.
+/// What was recorded, on the daemon's clock.
 struct Recorded {
     node: String,
     from_us: f64,
@@ -108,7 +108,7 @@ impl Recorded {
         })
     }
 
-    /// Each plan until the next one.
+    /// The slots of each plan, until the next plan.
     fn slots(&self, all: &mut Vec<Value>) {
         let names = self.names();
         let plans: Vec<&PlanEvent> = self.events.iter().filter_map(|event| event.plan.as_ref()).collect();
@@ -154,7 +154,7 @@ impl Recorded {
         self.jobs.iter().map(|job| (job.id, job.name.as_str())).chain(told).collect()
     }
 
-    /// The states of the jobs, and what else happened to them.
+    /// The states of the jobs, and their other events.
     fn lives(&self, all: &mut Vec<Value>) {
         for (job, name) in self.names() {
             let title = format!("{job} {name}");
@@ -182,7 +182,7 @@ impl Recorded {
         }
     }
 
-    /// Switches, CPU time and boosts between two looks.
+    /// Switches, CPU time and boosts between two samples.
     fn counts(&self, all: &mut Vec<Value>) {
         let mut count = |name: String, at: f64, value: f64| {
             all.push(
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::jobs::tests::job;
 
-    /// Two gangs in turn, slots of 1 ms on two CPUs, one of which the second does not have.
+    /// Two gangs in turn, slots of 1 ms on two CPUs, one of which the second gang does not have.
     fn recorded() -> Recorded {
         let plan = json!({"generation": 4, "epoch_unix_ns": 0, "from_slot": 0, "slot_length_ns": 1_000_000, "policy": "gang", "sharing": "soft",
             "matrix": {"columns": ["cpu0", "cpu1"], "text": "", "slot": 0, "current": [], "cycle_slots": 2, "turns": [0, 1],

@@ -1,4 +1,4 @@
-//! The fuzz targets of what the command reads of strangers; `fuzz/src/runner.rs` says how they run.
+//! The fuzz targets for untrusted input of the command; `fuzz/src/runner.rs` says how they run.
 
 #[path = "../../../fuzz/src/runner.rs"]
 mod runner;

@@ -1,4 +1,4 @@
-//! Running a sweep's cells: the journal's file, threads, progress and what comes out.
+//! Runs a sweep's cells: the journal's file, threads, progress and results.
 
 use super::files::{Output, distinct, is_stdout, writable};
 use super::table;
@@ -62,7 +62,7 @@ impl Clockwork {
     }
 }
 
-/// Simulates what the journal does not have.
+/// Simulates the cells that the journal does not have.
 pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<Table, Failure> {
     let outputs: Vec<&Path> =
         [&cells.out, &cells.csv, &cells.html].into_iter().flatten().map(PathBuf::as_path).collect();
@@ -80,7 +80,7 @@ pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<
     Ok(Table::new(plan, &taken.map_err(failure)?))
 }
 
-/// The results that a journal has, without a simulation.
+/// The results in a journal, without any simulation.
 pub(crate) fn recall(plan: &Plan, journal: &Path) -> Result<Vec<Taken>, Failure> {
     let read = match File::open(journal) {
         Ok(file) => Journal::read(BufReader::new(file)).map_err(|e| unreadable(journal, &e))?,
@@ -100,20 +100,20 @@ fn with_hooks<T>(clockwork: &Clockwork, plan: &Plan, use_them: impl FnOnce(Hooks
     }))
 }
 
-/// What a sweep's error means to a shell.
+/// The failure of a command for a sweep's error.
 pub(crate) fn failure(error: SweepError) -> Failure {
     let code = if matches!(error, SweepError::Description { .. }) { 2 } else { 1 };
     Failure { code, message: error.to_string() }
 }
 
-/// A journal that is appended to, by one sweep at a time.
+/// A journal that one sweep at a time may append to.
 struct JournalFile {
     file: File,
     journal: Journal,
 }
 
 impl JournalFile {
-    /// Opens or creates it, and cuts off what a killed sweep left half written.
+    /// Opens or creates it, and removes an unfinished line that a killed sweep left.
     fn open(path: &Path) -> Result<JournalFile, Failure> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -151,7 +151,7 @@ impl JournalFile {
         Ok(JournalFile { file, journal })
     }
 
-    /// Appends a line for good.
+    /// Appends a line and syncs it to the disk.
     fn append(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all(line.as_bytes())?;
         self.file.sync_data()
@@ -167,7 +167,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// Gives the results in all forms that were asked for; the exit code says whether cells failed.
+/// Writes the results in all requested forms; the exit code says whether cells failed.
 pub(crate) fn give(title: &str, table: &Table, cells: &Cells, json: bool) -> Result<u8, Failure> {
     let mut takes_stdout = false;
     if let Some(path) = &cells.csv {
@@ -195,7 +195,7 @@ fn json_text(table: &Table) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// Failures that are told one by one.
+/// The maximum number of failures that are reported individually.
 const TOLD_MAX: usize = 5;
 
 fn tell_failures(table: &Table) -> u8 {

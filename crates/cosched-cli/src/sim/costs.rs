@@ -35,11 +35,11 @@ pub(crate) struct Costs {
     memory_poll_us: Option<Cost>,
 }
 
-/// The costs of messages, and what else the machine file says.
+/// The costs of messages, and other values from the machine file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
     messages: Option<Messages>,
-    /// CPUs a node, and the context switch in ns.
+    /// CPUs per node, and the context switch in ns.
     machine: Option<(u32, u64)>,
 }
 
@@ -84,7 +84,7 @@ impl Costs {
 }
 
 impl Given {
-    /// These, or if no messages' costs were given those of a recording: (alpha, beta) in µs and µs a word.
+    /// Returns these costs, or if none were given those of a recording: (alpha, beta) in µs and µs per word.
     pub(crate) fn or_recorded(self, recorded: Option<(f64, f64)>) -> Result<Given, Failure> {
         let Some((alpha_us, beta_us_per_word)) = recorded.filter(|_| self.messages.is_none()) else { return Ok(self) };
         Ok(Given { messages: Some(of_recording(alpha_us, beta_us_per_word)?), ..self })
@@ -94,7 +94,7 @@ impl Given {
     pub(crate) fn params(&self, model: &Model, strategy: Strategy) -> Params {
         let mut params = model.params(strategy);
         if let Some((_, switch_ns)) = self.machine {
-            // A gang's switch has the nodes' agreement in it, which no machine file knows.
+            // A gang's switch includes the nodes' synchronisation, which no machine file knows.
             if model.cs_us.is_none() && !strategy.is_gang() {
                 params.switch_ns = switch_ns;
             }

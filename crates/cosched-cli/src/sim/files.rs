@@ -1,4 +1,4 @@
-//! Files that are written: opened before a long simulation, and every failure is told.
+//! Output files: they are opened before a long simulation, and every failure is reported.
 
 use crate::out::Failure;
 use std::fs::File;
@@ -19,7 +19,7 @@ enum Out {
 }
 
 impl Output {
-    /// Creates the file, or empties it.
+    /// Creates or truncates the file.
     pub(crate) fn create(path: &Path) -> Result<Output, Failure> {
         let out = if is_stdout(path) {
             Out::Stdout(io::stdout())
@@ -29,24 +29,24 @@ impl Output {
         Ok(Output { path: path.to_owned(), out })
     }
 
-    /// Where it goes.
+    /// The file's path.
     pub(crate) fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// Writes a text and what is buffered.
+    /// Writes a text after what is buffered, and flushes.
     pub(crate) fn finish(mut self, text: &str) -> Result<(), Failure> {
         let written = self.write_all(text.as_bytes()).and_then(|()| self.flush());
         self.written(written)
     }
 
-    /// The failure of an operation on this file, if it has failed. A reader that went away ends the command quietly.
+    /// Turns an I/O error on this file into a failure. A closed pipe ends the command quietly.
     pub(crate) fn written<T>(&self, result: io::Result<T>) -> Result<T, Failure> {
         written(&self.path, result)
     }
 }
 
-/// The failure of writing to this path.
+/// Turns an I/O error on this path into a failure.
 pub(crate) fn written<T>(path: &Path, result: io::Result<T>) -> Result<T, Failure> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe if is_stdout(path) => Failure::silent(0),
@@ -54,7 +54,7 @@ pub(crate) fn written<T>(path: &Path, result: io::Result<T>) -> Result<T, Failur
     })
 }
 
-/// Whether this file can be written; what it has stays. For those who write after a long simulation only.
+/// Checks that this file can be written; its contents stay. For files that are only opened after a long simulation.
 pub(crate) fn writable(path: &Path) -> Result<(), Failure> {
     if is_stdout(path) {
         return Ok(());
@@ -68,7 +68,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Refuses to write two outputs to one file, or one over the regular file that is read.
+/// Refuses to write two outputs to one file, or to overwrite the regular file that is read.
 pub(crate) fn distinct(source: &Path, files: &[&Path]) -> Result<(), Failure> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for (k, path) in files.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The JSON of `cosched sim run`: what comparisons use.
+//! The JSON of `cosched sim run`, which comparisons read.
 
 use super::run::Timed;
 use cosched_sim::metrics::RunMetrics;

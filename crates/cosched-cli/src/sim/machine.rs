@@ -1,4 +1,4 @@
-//! What goes beyond the paper's machine, as options: the general engine simulates it.
+//! Options for what goes beyond the paper's machine, which the general engine simulates.
 
 use super::model::{Cost, cost_ms, cost_us};
 use crate::parsers::{named, positive_time};
@@ -84,7 +84,7 @@ fn permille(text: &str) -> Result<u32, String> {
 impl LiveArgs {
     fn live(&self) -> Live {
         let &LiveArgs { policy, sharing, ceiling: ceiling_permille, idle_after } = self;
-        // A cast of what is too large is the largest.
+        // The cast saturates.
         Live { policy, sharing, ceiling_permille, idle_after_ns: (idle_after * 1e9) as u64 }
     }
 }

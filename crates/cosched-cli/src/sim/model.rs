@@ -1,10 +1,10 @@
-//! The machine that is simulated, its costs and the readings of the paper, as options.
+//! The simulated machine, its costs and the readings of the paper, as options.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cosched_sim::{Heuristic, Params, Placement, Readings, Strategy, Topology};
 
-/// The paper's nodes.
+/// The number of nodes in the paper.
 const NODES: u32 = 32;
 
 /// Options that make [`Params`]. Costs that are not given are the paper's (Table 3).

@@ -1,4 +1,4 @@
-//! What `cosched sim run` gives: the summary, and files of jobs, traces and figures.
+//! The output of `cosched sim run`: the summary, and files of jobs, traces and figures.
 
 use super::files::{Output, distinct, is_stdout, written};
 use super::parquet::write_parquet;
@@ -54,10 +54,10 @@ pub(crate) struct Outputs {
     pub(crate) bound_s: f64,
 }
 
-/// Both traces and the places of jobs, as far as they are needed.
+/// Both traces and the places of jobs, as far as they are requested.
 pub(crate) type Watchers<'a> = (Option<Places>, (Option<ChromeTrace<'a, Output>>, Option<TextTrace<Output>>));
 
-/// Files that are open, and what watches the simulation for them.
+/// The open files, and the observers that write to them during the simulation.
 pub(crate) struct Recorder<'a> {
     pub(crate) watchers: Watchers<'a>,
     csv: Option<Output>,
@@ -69,7 +69,7 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl Outputs {
-    /// Opens all files, so that a name that cannot be written is told before a long simulation.
+    /// Opens all files, so that a name that cannot be written is reported before a long simulation.
     pub(crate) fn open<'a>(
         &self,
         source: &Path,
@@ -103,12 +103,12 @@ impl Outputs {
         })
     }
 
-    /// Whether a file goes to standard output, which then has nothing else.
+    /// Whether a file is written to standard output, which then contains nothing else.
     pub(crate) fn use_stdout(&self) -> bool {
         self.files().into_iter().any(is_stdout)
     }
 
-    /// The files that were asked for.
+    /// The requested files.
     fn files(&self) -> Vec<&Path> {
         let all = [&self.csv, &self.parquet, &self.batsim, &self.html, &self.trace, &self.trace_text];
         all.into_iter().flatten().map(PathBuf::as_path).collect()
@@ -116,7 +116,7 @@ impl Outputs {
 }
 
 impl Recorder<'_> {
-    /// Whether nothing watches: then the simulation needs not tell.
+    /// Whether there are no observers, so that the simulation need not report events.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.watchers, (None, (None, None)))
     }

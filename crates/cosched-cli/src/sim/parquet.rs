@@ -20,8 +20,8 @@ const SCHEMA: &str = "message jobs {
   optional double slowdown; optional double bounded_slowdown; optional binary allocated_resources (string);
 }";
 
-/// Writes one row a job, in the order of the job list; what did not happen is null. Seed, strategy, version and the
-/// other inputs are the file's metadata.
+/// Writes one row per job, in the order of the job list; values that do not exist are null. Seed, strategy, version and
+/// the other inputs are stored as the file's metadata.
 pub(crate) fn write_parquet(
     out: &mut (impl Write + Send),
     workload: &str,
@@ -127,7 +127,7 @@ fn bytes(text: &str) -> ByteArray {
     text.as_bytes().to_vec().into()
 }
 
-/// A full disk stays a full disk.
+/// Keeps the kind of an I/O error, such as a full disk.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

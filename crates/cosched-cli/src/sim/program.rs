@@ -74,7 +74,7 @@ fn rows(options: &RunProgram) -> Result<Vec<Row>, Failure> {
     Ok(slowdowns(&subject, &options.strategies, &options.copies, config, || watch(options.quiet))?)
 }
 
-/// What is simulated, and what its messages cost when it was recorded.
+/// The simulated program, and the costs of its messages when it was recorded.
 fn read(options: &RunProgram) -> Result<(Subject, Option<Network>), Failure> {
     let subject =
         |path: &Path, program, tasks| Subject { name: path.display().to_string(), program: Arc::new(program), tasks };
@@ -84,7 +84,7 @@ fn read(options: &RunProgram) -> Result<(Subject, Option<Network>), Failure> {
             Ok((subject(path, profile.program()?, profile.tasks), profile.network))
         }
         (Some(path), None, Some(tasks)) => Ok((subject(path, read_program(path)?, tasks), None)),
-        // The parser of options wants both.
+        // The option parser requires both.
         _ => Err(Failure::other("give a program and --tasks, or --profile")),
     }
 }
@@ -114,7 +114,7 @@ fn read_program(path: &Path) -> Result<Program, Failure> {
 fn config(options: &RunProgram, given: &Given, strategy: Strategy, tasks: u32) -> Config {
     let mut model = options.model.clone();
     if options.profile.is_some() && model.nodes.is_none() {
-        // As large as the job: copies on nodes of their own would tell nothing.
+        // As large as the job: copies on separate nodes would not share CPUs.
         let cpus_per_node = given.config(&options.machine, given.params(&model, strategy)).cpus_per_node;
         model.nodes = Some(tasks.div_ceil(cpus_per_node));
     }

@@ -3,7 +3,7 @@
 use crate::progress;
 use cosched_sim::Progress;
 
-/// What a simulation asks whether to go on: it shows the progress, and says yes.
+/// The callback by which a simulation asks whether to continue: it shows the progress, and always says yes.
 pub(crate) fn watch(quiet: bool) -> impl FnMut(Progress) -> bool {
     let line = progress::Progress::of_parts(quiet);
     move |progress| {

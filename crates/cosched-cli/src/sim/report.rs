@@ -1,4 +1,4 @@
-//! `cosched sim report`: figures and tables of what a sweep has so far, without a simulation.
+//! `cosched sim report`: figures and tables of a sweep's results so far, without any simulation.
 
 use super::cells::{self, Cells, recall};
 use super::sweep::{Axes, journal, plan, title};
@@ -47,7 +47,7 @@ pub(crate) fn report(context: &Context, options: &Report) -> Result<u8, Failure>
     cells::give(&title(file), &present(&plan, &taken), &options.cells, context.json)
 }
 
-/// The table of the cells that are there.
+/// The table of the finished cells.
 fn present(plan: &Plan, taken: &[Taken]) -> Table {
     let (cells, results): (Vec<_>, Vec<_>) = plan
         .cells

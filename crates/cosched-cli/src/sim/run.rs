@@ -59,11 +59,11 @@ pub(crate) enum Engine {
     General,
 }
 
-/// A simulation's outcome and the time that its event loop took.
+/// A simulation's outcome and the wall-clock time of its event loop.
 pub(crate) struct Timed {
     pub(crate) outcome: Outcome,
     pub(crate) wall_s: f64,
-    /// What was jumped over, if the run was sampled.
+    /// What was skipped, if the run was sampled.
     pub(crate) sampled: Option<Sampled>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Simulates with the engine that was asked for.
+/// Simulates with the selected engine.
 pub(crate) fn simulate(
     config: &Config,
     jobs: &[JobSpec],
@@ -118,7 +118,7 @@ pub(crate) fn simulate(
     Ok(Timed { outcome: outcome?, wall_s, sampled: None })
 }
 
-/// Simulates with jumps.
+/// Simulates with jumps over steady intervals.
 fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failure> {
     if !machine::is_papers(config) {
         return Err(not_fast(config, "leave --sampled out"));

@@ -1,4 +1,4 @@
-//! `cosched sim sweep`: everything that varies, from a file and from options.
+//! `cosched sim sweep`: all varied parameters, from a file and from options.
 
 use super::cells::{self, Cells};
 use crate::context::Context;
@@ -91,7 +91,7 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// Replaces what was given.
+    /// Overwrites the description's values with the given ones.
     fn replace(&self, description: &mut Description) {
         fn put<T: Clone>(given: &Option<T>, place: &mut T) {
             if let Some(given) = given {
@@ -128,14 +128,14 @@ pub(crate) fn sweep(context: &Context, options: &Sweep) -> Result<u8, Failure> {
     cells::give(&title(options.file.as_deref()), &table, &options.cells, context.json)
 }
 
-/// The plan of a file and options. Nodes are 32 when nothing else is said.
+/// The plan from a file and options. The default is 32 nodes.
 pub(crate) fn plan(file: Option<&Path>, axes: &Axes) -> Result<Plan, Failure> {
     let mut description = file.map(read).transpose()?.unwrap_or_default();
     axes.replace(&mut description);
     Plan::new(&description, &|strategy, nodes| Params::paper(strategy, nodes.unwrap_or(32))).map_err(cells::failure)
 }
 
-/// Where results are kept.
+/// The path of the journal.
 pub(crate) fn journal(given: Option<&Path>, file: Option<&Path>) -> PathBuf {
     let beside = || file.unwrap_or(Path::new("sweep")).with_extension("cells.jsonl");
     given.map_or_else(beside, Path::to_owned)

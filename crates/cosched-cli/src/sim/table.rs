@@ -94,7 +94,7 @@ fn machine(metrics: &RunMetrics) -> String {
     lines.iter().map(|(name, text)| format!("{name:<14} {text}\n")).collect()
 }
 
-/// A column of a table of rows.
+/// A column of a table with one row per cell.
 struct Part {
     column: Column,
     of: fn(&Row) -> String,
@@ -113,7 +113,7 @@ fn inputs() -> Vec<Part> {
     ]
 }
 
-/// Costs; they vary with the strategy alone, so they are shown only when one strategy has several.
+/// Costs; they vary only with the strategy, so they are shown only when one strategy has several.
 fn costs() -> Vec<Part> {
     let part = |column, of| Part { column, of };
     vec![
@@ -152,7 +152,7 @@ fn outputs() -> Vec<Part> {
     ]
 }
 
-/// The table of a sweep or a comparison, and what has to be known about it.
+/// The table of a sweep or a comparison, with notes.
 pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
     let strategy = Part { column: words("STRATEGY", 0), of: |row| row.cell.params.strategy.to_string() };
     let mut parts = vec![strategy];
@@ -198,7 +198,7 @@ fn differ(table: &Table, of: fn(&Row) -> String) -> bool {
     table.rows.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]))
 }
 
-/// Whether a strategy is there with several costs.
+/// Whether a strategy occurs with several costs.
 fn have_cost_variants(table: &Table) -> bool {
     let twins = |a: &Row, b: &Row| a.cell.is_rival_of(&b.cell) && a.cell.params.strategy == b.cell.params.strategy;
     table.rows.windows(2).any(|pair| twins(&pair[0], &pair[1]))

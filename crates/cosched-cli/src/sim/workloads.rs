@@ -21,7 +21,7 @@ pub(crate) fn of_file(path: &Path, cpus: u32, seed: u64) -> Result<Vec<JobSpec>,
 pub(crate) struct Workloads(HashMap<String, Source>);
 
 impl Workloads {
-    /// Reads those of these names that are no generated workload's.
+    /// Reads all of these names that are files, not generated workloads.
     pub(crate) fn read<'a>(names: impl Iterator<Item = &'a String>) -> Result<Workloads, Failure> {
         let mut files = HashMap::new();
         for name in names {
@@ -32,7 +32,7 @@ impl Workloads {
         Ok(Workloads(files))
     }
 
-    /// Makes the jobs that a cell wants; an error is what a person should read.
+    /// Creates the jobs that a cell requests; an error is a message for the user.
     pub(crate) fn jobs(&self, wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
         self.0.get(&wanted.workload).map_or_else(|| generated(wanted), |source| source.wanted(wanted))
     }

@@ -1,4 +1,4 @@
-//! `cosched slurm check`: what of this node's Slurm, settings and daemon does not go together.
+//! `cosched slurm check`: inconsistencies between this node's Slurm, the settings and the daemon.
 
 use super::settings::Settings;
 use super::{connect, names};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Finding {
-    /// `ok`, `note` (works, but look at it) or `wrong`.
+    /// `ok`, `note` (works, but worth a check) or `wrong`.
     pub(super) verdict: &'static str,
     pub(super) what: String,
 }
@@ -23,7 +23,7 @@ impl Finding {
     }
 }
 
-/// Looks, prints, and returns 1 when something is wrong.
+/// Runs all checks, prints the findings, and returns 1 when something is wrong.
 pub(super) fn check(context: &Context, path: &Path) -> Result<u8, Failure> {
     let settings = Settings::read(path)?;
     let status = connect(context, &settings).and_then(|mut client| Ok(client.status()?));
@@ -86,7 +86,7 @@ fn ask(words: &[&str]) -> Result<String, String> {
     Err(format!("`{shown}` failed: {}", said.lines().next().unwrap_or("it wrote nothing")))
 }
 
-/// Whether v2 has the controllers: then one tree serves Slurm and cosched, and a process has one place in it.
+/// Whether v2 has the controllers: then one hierarchy serves Slurm and cosched, and a process has one place in it.
 fn unified() -> bool {
     std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").is_ok_and(|text| text.contains("cpu"))
 }
@@ -99,7 +99,7 @@ fn value<'a>(config: &'a str, key: &str) -> Option<&'a str> {
     config.lines().find_map(find).filter(|value| !matches!(*value, "" | "(null)"))
 }
 
-/// Each hook that is set, and each that is not. A task prolog is enough to schedule jobs.
+/// One finding for each hook, whether it is configured or not. A task prolog suffices to schedule jobs.
 fn hooks(config: &str) -> Vec<Finding> {
     let absent = [
         ("TaskProlog", "wrong", "no task enters its cosched job"),

@@ -1,7 +1,7 @@
-//! What slurmctld says of a job that it does not tell the prolog: QOS, the number in an array, memory, all nodes; and its name.
+//! What slurmctld knows about a job but does not tell the prolog: QOS, the number in an array, memory, all nodes; and its name.
 //!
-//! Two requests for each job and node. The name is the user's, may have lines of its own that look like squeue's, and decides
-//! nothing: it is asked for by itself. No other column has words that a user chooses.
+//! Two requests for each job and node. The name is chosen by the user, may contain lines that look like squeue's, and decides
+//! nothing: it is requested separately. No other column contains text that a user chooses.
 
 use super::environment::{SlurmJob, shares};
 use super::hostlist;
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The job waits meanwhile.
+/// The job waits during this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The columns of `squeue -O`, with their widths.
@@ -18,13 +18,13 @@ const COLUMNS: [(&str, usize); 5] =
     [("JobID", 16), ("JobArrayID", 48), ("QOS", 128), ("tres-alloc", 512), ("NodeList", NODES_WIDTH)];
 /// Longer names are cut.
 const NAME: (&str, usize) = ("Name", 256);
-/// Longer host lists come cut off.
+/// Longer host lists are truncated.
 const NODES_WIDTH: usize = 4096;
 
-/// Adds to `job` what slurmctld knows.
+/// Adds what slurmctld knows to `job`.
 ///
 /// # Errors
-/// Why it could not be asked.
+/// Why slurmctld could not be asked.
 pub(super) fn complete(job: &mut SlurmJob) -> Result<(), String> {
     let text = ask(job.id, &COLUMNS)?;
     if !add(job, &text) {
@@ -34,7 +34,7 @@ pub(super) fn complete(job: &mut SlurmJob) -> Result<(), String> {
     Ok(())
 }
 
-/// What squeue writes of a job: a line for each of an array, if it is an array's first.
+/// squeue's output for a job: one line, or one for each job of an array if it is the array's first.
 fn ask(id: u32, columns: &[(&str, usize)]) -> Result<String, String> {
     let columns: Vec<String> = columns.iter().map(|(name, width)| format!("{name}:{width}")).collect();
     let mut child = Command::new("squeue")
@@ -47,7 +47,7 @@ fn ask(id: u32, columns: &[(&str, usize)]) -> Result<String, String> {
     output_of(&mut child)
 }
 
-/// What it writes, which is less than a pipe holds; a child that takes too long is ended.
+/// The output, which is smaller than a pipe's buffer; a child that takes too long is killed.
 fn output_of(child: &mut Child) -> Result<String, String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -86,12 +86,12 @@ pub(super) fn add(job: &mut SlurmJob, text: &str) -> bool {
     true
 }
 
-/// A value that is there.
+/// The value, unless it is missing.
 fn known(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !matches!(text.as_str(), "" | "(null)" | "N/A"))
 }
 
-/// The name, for display; of one with lines the first, and nothing that a terminal would obey.
+/// The name, for display: its first line only, without control characters for a terminal.
 pub(super) fn shown(text: &str) -> Option<String> {
     let line = text.lines().next()?;
     known(&line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>())
@@ -107,7 +107,7 @@ fn fields_of(line: &str) -> [&str; COLUMNS.len()] {
     })
 }
 
-/// Of `cpu=4,mem=200M,node=2,billing=4`. Absent where Slurm does not count memory (SelectTypeParameters).
+/// The memory in `cpu=4,mem=200M,node=2,billing=4`. Absent where Slurm does not count memory (SelectTypeParameters).
 fn memory_per_node(tres: &str) -> Option<u64> {
     let value = |name: &str| tres.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let nodes = value("node")?.parse::<u64>().ok().filter(|nodes| *nodes > 0)?;
@@ -141,7 +141,7 @@ mod tests {
         ));
     }
 
-    /// As squeue 22.05 prints a name with a line in it, for an array's first task.
+    /// The output of squeue 22.05 for an array's first task whose name contains a newline.
     #[test]
     fn a_name_decides_nothing() {
         let forged = line(["1", "1_2", "urgent", "cpu=64", "n1"]);

@@ -1,12 +1,12 @@
-//! What Slurm tells its hooks by their environment (slurm.conf, "PROLOG AND EPILOG SCRIPTS"; prolog_epilog.html).
+//! What Slurm tells its hooks through their environment (slurm.conf, "PROLOG AND EPILOG SCRIPTS"; prolog_epilog.html).
 //!
-//! A task prolog's environment is the user's: what is read from it can only concern that user's own job, as the daemon
-//! decides by the uid.
+//! A task prolog's environment is controlled by the user: what is read from it can affect only that user's own job,
+//! because the daemon decides by the uid.
 
 use super::hostlist::{self, NODES_MAX};
 use crate::out::{EXIT_REFUSED, Failure};
 
-/// What a Slurm job has of one of its nodes.
+/// A Slurm job's resources on one of its nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Share {
     /// Slurm's name of the node.
@@ -15,10 +15,10 @@ pub(super) struct Share {
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// A Slurm job on this node. What is absent is not known.
+/// A Slurm job on this node. Absent values are unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SlurmJob {
-    /// Slurm's number: of an array's tasks, each has its own.
+    /// Slurm's number; each task of an array has its own.
     pub(super) id: u32,
     /// As squeue shows it: `17`, or `17_3` in an array.
     pub(super) label: String,
@@ -33,9 +33,9 @@ pub(super) struct SlurmJob {
     pub(super) memory_bytes: Option<u64>,
     /// Slurm's name of this node.
     pub(super) node: Option<String>,
-    /// How many nodes it has; 0 where that is not known.
+    /// The number of its nodes; 0 if unknown.
     pub(super) node_count: u32,
-    /// All its nodes, in Slurm's order; none where that is not known.
+    /// All its nodes, in Slurm's order; empty if unknown.
     pub(super) shares: Vec<Share>,
     /// CPUs on each of its nodes, in that order.
     pub(super) cpu_counts: Vec<u32>,
@@ -48,7 +48,7 @@ impl SlurmJob {
     /// Reads the environment.
     ///
     /// # Errors
-    /// When it is not one that Slurm makes.
+    /// When it does not come from Slurm.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Result<SlurmJob, Failure> {
         let text = |name: &str| variable(name).filter(|value| !value.is_empty());
         let number = |name: &str| text(name)?.parse::<u32>().ok();
@@ -67,12 +67,12 @@ impl SlurmJob {
         let names = text("SLURM_JOB_NODELIST").or_else(|| text("SLURM_NODELIST"));
         let names = names.and_then(|names| hostlist::expand(&names)).unwrap_or_default();
         let node_count = number("SLURM_JOB_NUM_NODES").unwrap_or(names.len() as u32);
-        // A prolog may be told the nodes of the first step there only.
+        // The prolog of a step may list only the nodes of that step.
         let names = if names.len() as u32 == node_count { names } else { Vec::new() };
         let memory = |cpus| memory_of(&number, cpus);
         let shares = shares(names, &counts, memory);
         let own = shares.iter().find(|share| Some(&share.node) == node.as_ref());
-        // Where the nodes are not known, all have the same, or nothing is known.
+        // If the nodes are unknown, the count is known only if all nodes have the same.
         let alike = || counts.first().copied().filter(|first| counts.iter().all(|count| count == first));
         let cpus = own.map_or_else(alike, |share| share.cpus);
         Ok(SlurmJob {
@@ -98,20 +98,20 @@ impl SlurmJob {
         format!("slurm-{}", self.id)
     }
 
-    /// What stands where other jobs have their command.
+    /// Shown where other jobs have their command.
     pub(super) fn command(&self) -> Vec<String> {
         ["slurm".to_owned(), self.label.clone()].into_iter().chain(self.name.clone()).collect()
     }
 }
 
-/// Megabytes for each node, or for each CPU; 0 means all there is, which says nothing.
+/// Megabytes for each node, or for each CPU; 0 means all available memory, so it says nothing.
 fn memory_of(number: &impl Fn(&str) -> Option<u32>, cpus: Option<u32>) -> Option<u64> {
     let per_cpu = || Some(u64::from(number("SLURM_MEM_PER_CPU")?) * u64::from(cpus?));
     let megabytes = number("SLURM_MEM_PER_NODE").map(u64::from).or_else(per_cpu);
     megabytes.filter(|megabytes| *megabytes > 0)?.checked_mul(1 << 20)
 }
 
-/// Nodes and counts are in the same order; counts of another number say nothing.
+/// Nodes and counts are in the same order; a list of counts with another length is ignored.
 pub(super) fn shares(names: Vec<String>, counts: &[u32], memory: impl Fn(Option<u32>) -> Option<u64>) -> Vec<Share> {
     let known = counts.len() == names.len();
     let share = |(at, node): (usize, String)| {
@@ -188,7 +188,7 @@ mod tests {
         let step =
             job("SLURM_JOB_ID=20 SLURM_NODELIST=n2 SLURM_JOB_NUM_NODES=2 SLURM_JOB_CPUS_PER_NODE=2(x2)").unwrap();
         assert_eq!((step.node_count, step.shares, step.cpus), (2, Vec::new(), Some(2)));
-        // Of a node that is not in the list nothing is known.
+        // Nothing is known about a node that is not in the list.
         assert_eq!(job(&format!("{text} SLURMD_NODENAME=x")).unwrap().cpus, None);
         let tasks = job("SLURM_JOB_ID=20 SLURM_NODELIST=n1,n2 SLURM_TASKS_PER_NODE=3(x2) SLURMD_NODENAME=n2").unwrap();
         assert_eq!((tasks.cpus, tasks.shares.len()), (Some(3), 2));

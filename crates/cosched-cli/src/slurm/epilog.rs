@@ -1,17 +1,17 @@
-//! The epilog: root, when the job's steps have ended on this node. Ends what is left: also what has left its session or its
-//! parent, and so Slurm's sight, is still in the job's cgroup.
+//! The epilog runs as root when the job's steps have ended on this node. It ends remaining processes: a process that has
+//! left its session or its parent, and so is no longer visible to Slurm, is still in the job's cgroup.
 
 use super::{HookContext, jobs};
 use crate::out::{EXIT_REFUSED, Failure};
 use cosched_api::{Client, Job, JobState, KillRequest};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to go after SIGKILL.
+/// How long a process may take to end after SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 const SIGKILL: i32 = 9;
 
-/// Ends the job. Never a failure for Slurm, which would drain the node: without a daemon nothing is frozen either.
+/// Ends the job. Never fails for Slurm, which would drain the node: without a daemon no job is frozen, either.
 pub(super) fn epilog(context: &HookContext<'_>) -> u8 {
     if let Err(failure) = end(context) {
         context.log(&format!("its end could not be handled: {}", failure.message));
@@ -33,9 +33,9 @@ fn end(context: &HookContext<'_>) -> Result<(), Failure> {
     for job in jobs::living(&mut client, &context.job, uid)? {
         let spans = job.nodes.len() > 1;
         match job.processes {
-            // Elsewhere Slurm still gives its processes the time that KillWait says: their epilogs come.
+            // On other nodes, Slurm still allows its processes the time of KillWait: their epilogs will follow.
             Some(_) if spans => end_here(&mut client, &job)?,
-            // Its part here has ended, and others may go on.
+            // Its part on this node has ended, and its other parts may continue.
             None if spans && job.state != JobState::Waiting => (),
             _ => end_all(&mut client, &job)?,
         }

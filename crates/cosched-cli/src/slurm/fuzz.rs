@@ -1,4 +1,4 @@
-//! For the fuzzer: what is read of Slurm, and must hold of it.
+//! For the fuzzer: parsers of Slurm's output, with checks of what must hold of the results.
 
 use super::environment::SlurmJob;
 use super::{controller, hostlist};
@@ -9,7 +9,7 @@ pub fn host_list(data: &[u8]) {
     assert_eq!(hostlist::expand(&names.join(",")), Some(names));
 }
 
-/// What squeue writes of a job that has two nodes.
+/// squeue's output for a job with two nodes.
 pub fn squeue(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut job = SlurmJob { id: 17, node_count: 2, cpu_counts: vec![2, 1], ..SlurmJob::default() };
@@ -20,7 +20,7 @@ pub fn squeue(data: &[u8]) {
     assert!(controller::shown(text).is_none_or(|name| !name.contains(char::is_control)));
 }
 
-/// A hook's environment, a variable a line: a task prolog's is the user's.
+/// A hook's environment, one variable per line: a task prolog's is controlled by the user.
 pub fn slurm_environment(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let variable = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));

@@ -1,15 +1,15 @@
-//! Slurm's host lists, unfolded: `n[1-3,7],login` (hostlist(3) of Slurm; `scontrol show hostnames` does the same).
+//! Expands Slurm's host lists: `n[1-3,7],login` (hostlist(3) of Slurm; `scontrol show hostnames` does the same).
 
-/// So many nodes at most: what is longer is a mistake.
+/// The maximum number of nodes: a longer list is a mistake.
 pub(super) const NODES_MAX: usize = 1 << 16;
-/// A name is not longer than this (`HOST_NAME_MAX` and a domain): a few bytes of a list may stand for many long names.
+/// The maximum length of a name (`HOST_NAME_MAX` and a domain): a few bytes of a list may stand for many long names.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The nodes of a list, in its order, which is the order of all of Slurm's lists by node. `None`: it is no host list.
+/// The nodes of a list, in its order, which is the order of all of Slurm's lists by node. `None`: not a host list.
 pub(super) fn expand(list: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();
     let mut depth = 0_u32;
-    // A comma between brackets divides numbers, not nodes.
+    // A comma in brackets separates numbers, not nodes.
     let at_comma = |c: char| {
         match c {
             '[' => depth += 1,
@@ -28,7 +28,7 @@ pub(super) fn expand(list: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// One prefix with any number of brackets: `r[1-2]n[01-16]`. The last one counts fastest.
+/// One prefix with any number of brackets: `r[1-2]n[01-16]`. The last one varies fastest.
 fn expand_part(part: &str) -> Option<Vec<String>> {
     let mut rest = part;
     let mut names = vec![String::new()];

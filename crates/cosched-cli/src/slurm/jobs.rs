@@ -8,12 +8,12 @@ use crate::out::Failure;
 use cosched_api::{Client, ClientError, ErrorCode, Job, JobRequest, JobState, OnNodeLoss, Status};
 use std::time::{Duration, Instant};
 
-/// So long news of a job may take from one node of a cluster to another.
+/// How long news of a job may take from one node of a cluster to another.
 const NEWS_TIME_MAX: Duration = Duration::from_secs(2);
 const NEWS_POLL: Duration = Duration::from_millis(50);
 
-/// The jobs of this Slurm job that live and have this node, the best first: the prolog's, one over all nodes, the oldest. Where
-/// other nodes' daemons are in the same cluster, each of them may have one of this name.
+/// The live jobs on this node that belong to this Slurm job, the best first: the prolog's, the one with the most nodes, the
+/// oldest. If the daemons of other nodes are in the same cluster, each of them may have registered one of this name.
 pub(super) fn living(client: &mut Client, slurm: &SlurmJob, uid: u32) -> Result<Vec<Job>, Failure> {
     let (name, own) = (slurm.cosched_name(), client.version()?.node);
     let mut jobs = client.jobs(false)?.jobs;
@@ -26,15 +26,16 @@ pub(super) fn ended(job: &Job) -> bool {
     matches!(job.state, JobState::Ended | JobState::Lost)
 }
 
-/// Whether it has this node, and no node that Slurm's job has not: an earlier run of a requeued job may have had others.
+/// Whether it is on this node, and on no node that Slurm's job does not have: an earlier run of a requeued job may have had
+/// others.
 fn is_of(job: &Job, slurm: &SlurmJob, own: &str) -> bool {
     let here = job.nodes.is_empty() || job.nodes.iter().any(|node| node.name.is_empty() || node.name == own);
     let among = |name: &str| slurm.shares.iter().any(|share| share.node == name);
     here && (job.nodes.len() < 2 || slurm.shares.is_empty() || job.nodes.iter().all(|node| among(&node.name)))
 }
 
-/// Registers it without a process, or gets the one that a hook on another node has registered meanwhile; `owner_uid` when
-/// it is another user's.
+/// Registers the job without a process, or gets the one that a hook on another node has registered meanwhile; `owner_uid` is
+/// set if the job belongs to another user.
 pub(super) fn register(
     context: &HookContext<'_>,
     client: &mut Client,
@@ -69,7 +70,7 @@ pub(super) fn register(
     Ok(job)
 }
 
-/// The job of another hook may not have been told of on this node yet.
+/// This node may not know the job of another node's hook yet.
 fn register_once(client: &mut Client, request: &JobRequest) -> Result<Job, ClientError> {
     let deadline = Instant::now() + NEWS_TIME_MAX;
     loop {
@@ -82,7 +83,7 @@ fn register_once(client: &mut Client, request: &JobRequest) -> Result<Job, Clien
     }
 }
 
-/// Whether somebody has named queues: a machine that has only the one that is always there takes every job into it.
+/// Whether queues are configured: otherwise the one default queue takes every job.
 fn has_queues(status: &Status) -> bool {
     let queues = status.cluster.as_ref().map_or(&[][..], |cluster| &cluster.queues);
     status.cluster.as_ref().is_some_and(|cluster| !cluster.alone) || queues.iter().any(|queue| queue.name != "default")
@@ -103,7 +104,7 @@ fn request(
         cwd: slurm.work_dir.clone(),
         detached: true,
         nodes,
-        // Slurm ends a job that loses a node, unless its user wants otherwise (--no-kill).
+        // Slurm ends a job that loses a node, unless its user requests otherwise (--no-kill).
         on_node_loss: status.cluster.as_ref().map(|_| OnNodeLoss::Keep),
         owner_uid,
         once: true,

@@ -1,5 +1,5 @@
-//! Where hooks say what went wrong: Slurm throws away what a prolog or epilog writes, and what a task prolog writes would
-//! stand in the user's results.
+//! The log of the hooks: Slurm discards what a prolog or epilog writes, and what a task prolog writes would appear in the
+//! user's results.
 
 use super::settings::Settings;
 use crate::out::say;
@@ -11,7 +11,7 @@ const SYSLOG: &str = "/dev/log";
 /// Facility daemon (3), severity warning (4), as syslog(3) counts them.
 const PRIORITY: u32 = 3 * 8 + 4;
 
-/// One line, by the settings' `log`. What cannot be written is lost: a log must not stop a job.
+/// Writes one line to the destination of the setting `log`. Errors are ignored: a log must not stop a job.
 pub(super) fn write(settings: &Settings, job: u32, text: &str) {
     let line = format!("job {job}: {}", text.replace("\n  ", "; ").replace('\n', " "));
     say(&line);

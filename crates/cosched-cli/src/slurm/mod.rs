@@ -1,11 +1,11 @@
-//! `cosched slurm`: what Slurm's own hooks call, so that jobs of `sbatch`, `srun` and `salloc` are cosched jobs.
+//! `cosched slurm`: the commands that Slurm's own hooks call, so that jobs of `sbatch`, `srun` and `salloc` are cosched jobs.
 //!
-//! The prolog runs as root before a job's first step on a node and registers the job for its user. The task prolog runs as
-//! the user in each task, between slurmstepd's preparations and the program, and puts the task into the job. The epilog
-//! runs as root and ends what is left. The cosched job of Slurm's job 17 is the one named `slurm-17` of that user, over all
-//! its nodes where these are in one cosched cluster: nothing else is remembered, so nothing can be out of date. slurmstepd stays outside: it must never be frozen.
+//! The prolog runs as root before a job's first step on a node and registers the job for its user. The task prolog runs as the user in each task,
+//! between slurmstepd's preparations and the program, and puts the task into the job. The epilog runs as root and ends remaining processes. The
+//! cosched job of Slurm's job 17 is the one named `slurm-17` of that user, on all its nodes if they are in one cosched cluster: nothing else is
+//! stored, so nothing can be out of date. slurmstepd stays outside: it must never be frozen.
 //!
-//! A hook that fails does not fail the user's job, unless the site wants that of the prolog: `when_down = "fail"`.
+//! A failing hook does not fail the user's job, unless the site requests that of the prolog: `when_down = "fail"`.
 
 mod check;
 mod controller;
@@ -31,7 +31,7 @@ use settings::Settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longer than a daemon's answer takes, and short beside Slurm's own limits for its hooks.
+/// Longer than a daemon takes to answer, and short compared to Slurm's own limits for its hooks.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of `cosched slurm`.
@@ -79,7 +79,7 @@ pub(crate) fn slurm(context: &Context, options: &Slurm) -> Result<u8, Failure> {
     }
 }
 
-/// What a hook knows.
+/// What all hooks need.
 struct HookContext<'a> {
     global: &'a Context,
     settings: Settings,
@@ -87,7 +87,7 @@ struct HookContext<'a> {
 }
 
 impl HookContext<'_> {
-    /// The machine's daemon, and no user's own: Slurm's jobs share the machine.
+    /// Connects to the machine's daemon, never to a user's own: Slurm's jobs share the machine.
     fn connect(&self) -> Result<Client, Failure> {
         connect(self.global, &self.settings)
     }

@@ -1,12 +1,12 @@
-//! Whether Slurm and cosched call the nodes by the same names: only then a job of several nodes is one cosched job.
+//! Whether Slurm and cosched use the same names for the nodes: only then is a job on several nodes one cosched job.
 
 use super::check::{Finding, field};
 use cosched_api::Status;
 
-/// So many names are told of many.
+/// The maximum number of names listed in a message.
 const NAMES_MAX: usize = 5;
 
-/// Looks at `scontrol show nodes --oneliner`, on the machine `hostname`.
+/// Checks `scontrol show nodes --oneliner`, on the machine `hostname`.
 pub(super) fn agree(nodes: &str, hostname: &str, status: &Status) -> Vec<Finding> {
     let all: Vec<(String, String)> = nodes
         .lines()

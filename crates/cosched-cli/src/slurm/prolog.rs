@@ -1,10 +1,10 @@
-//! The prolog: root, once for each job and node, before the job's first step there.
+//! The prolog runs as root, once for each job and node, before the job's first step there.
 
 use super::settings::WhenDown;
 use super::{HookContext, controller, jobs};
 use crate::out::{EXIT_REFUSED, Failure};
 
-/// Registers the job. Slurm drains the node when this is not 0.
+/// Registers the job. Slurm drains the node if the result is not 0.
 pub(super) fn prolog(context: &HookContext<'_>) -> u8 {
     let Err(failure) = register(context) else { return 0 };
     match context.settings.when_down {
@@ -37,7 +37,6 @@ fn register(context: &HookContext<'_>) -> Result<(), Failure> {
         ));
     };
     let mut client = context.connect()?;
-    // A job that was requeued here may have left one, whose processes Slurm has ended.
     // Without slurmctld the prolog of a step may not know the job's other nodes: its tasks do, and register it.
     let left_to_tasks = slurm.node_count > 1
         && slurm.shares.is_empty()
@@ -46,6 +45,7 @@ fn register(context: &HookContext<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     let jobs = jobs::living(&mut client, &slurm, uid)?;
+    // A requeued job may have left one on this node, whose processes Slurm has ended.
     if jobs.iter().any(|job| job.by_admin) {
         return Ok(());
     }

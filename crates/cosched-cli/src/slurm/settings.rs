@@ -14,21 +14,21 @@ use std::path::{Path, PathBuf};
 pub(super) struct Settings {
     /// The daemon's socket; the system's when absent.
     pub(super) socket: Option<PathBuf>,
-    /// What the prolog does when no daemon answers, or it refuses the job.
+    /// What the prolog does when no daemon answers, or the daemon refuses the job.
     pub(super) when_down: WhenDown,
-    /// Whether the prolog asks slurmctld for name, QOS and memory, which Slurm does not tell it.
+    /// Whether the prolog asks slurmctld for name, QOS and memory, which Slurm does not pass to it.
     pub(super) ask_slurmctld: bool,
     /// `syslog`, or a file.
     pub(super) log: String,
-    /// For jobs of partitions and QOS that are not named.
+    /// For jobs of partitions and QOS that are not listed.
     pub(super) class: Mapped,
     /// By partition.
     pub(super) partitions: BTreeMap<String, Rule>,
-    /// By QOS; before the partition's.
+    /// By QOS; takes precedence over the partition.
     pub(super) qos: BTreeMap<String, Rule>,
 }
 
-/// What the settings say of the jobs of a partition or QOS.
+/// The setting for the jobs of a partition or QOS.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(
     untagged,
@@ -36,7 +36,7 @@ pub(super) struct Settings {
     expecting = "expected a class (`express`, `interactive`, `batch`, `standby` or `off`), or { class = …, queue = … }"
 )]
 pub(super) enum Rule {
-    /// A class, and the first queue.
+    /// A class, with the first queue.
     Class(Mapped),
     /// A class and a queue of cosched's cluster.
     Queue {
@@ -47,14 +47,14 @@ pub(super) enum Rule {
     },
 }
 
-/// What a job is registered as.
+/// How a job is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) class: Class,
     pub(super) queue: Option<String>,
 }
 
-/// What becomes of a job.
+/// The class of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Mapped {
@@ -62,7 +62,7 @@ pub(super) enum Mapped {
     Interactive,
     Batch,
     Standby,
-    /// It is no cosched job: Linux schedules it.
+    /// Not a cosched job: Linux schedules it.
     Off,
 }
 
@@ -90,10 +90,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads them; no file is no settings.
+    /// Reads the settings; a missing file means the defaults.
     ///
     /// # Errors
-    /// When the file cannot be read, or has a key or a value that is none.
+    /// When the file cannot be read, or has an invalid key or value.
     pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
         let failed = |why: String| {
             let what = format!("the settings in {} cannot be used", path.display());
@@ -111,7 +111,7 @@ impl Settings {
         }
     }
 
-    /// Class and queue of a job; none when it is not to be scheduled by cosched.
+    /// Class and queue of a job; `None` when cosched is not to schedule it.
     pub(super) fn target_of(&self, job: &SlurmJob) -> Option<Target> {
         let of = |map: &BTreeMap<String, Rule>, key: &Option<String>| map.get(key.as_ref()?).cloned();
         let rule = of(&self.qos, &job.qos).or_else(|| of(&self.partitions, &job.partition));

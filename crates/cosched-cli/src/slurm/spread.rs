@@ -1,19 +1,19 @@
-//! Which nodes the cosched job of a Slurm job has: all of them, where cosched has them in one cluster under the same
-//! names, so that the job runs in the same slots on all; else this node alone, and on each of the others there is another.
+//! The nodes of a Slurm job's cosched job: all of them, if cosched has them in one cluster under the same names, so that
+//! the job runs in the same slots on all; else this node alone, with a separate job on each of the others.
 
 use super::environment::{Share, SlurmJob};
 use cosched_api::{NodeResources, NodeStatus, Status};
 
-/// What is asked of which nodes.
+/// The nodes and resources to request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) nodes: Vec<NodeResources>,
-    /// Why it is this node alone, though the Slurm job has more.
+    /// Why it is this node alone, although the Slurm job has more.
     pub(super) alone_because: Option<String>,
 }
 
 impl Spread {
-    /// By what this node's daemon knows.
+    /// Decides by what this node's daemon knows.
     pub(super) fn of(slurm: &SlurmJob, status: &Status) -> Spread {
         let cluster = status.nodes.as_deref().filter(|_| status.cluster.as_ref().is_some_and(|cluster| !cluster.alone));
         let Some(known) = cluster.filter(|_| slurm.node_count > 1) else { return Spread::here(slurm, status, None) };
@@ -48,7 +48,7 @@ fn all(slurm: &SlurmJob, own: &str, known: &[NodeStatus]) -> Result<Vec<NodeReso
     slurm.shares.iter().map(find).collect()
 }
 
-/// Slurm's idea of a node may be larger than the node: then the job has what there is.
+/// Slurm may believe that a node is larger than it is: then the job gets what exists.
 fn resources(share: &Share, has_bytes: Option<u64>) -> NodeResources {
     NodeResources {
         name: share.node.clone(),

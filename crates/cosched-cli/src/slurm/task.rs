@@ -1,7 +1,7 @@
-//! The task prolog: the user, in each task, as a child of the process that will execute the task's program.
+//! The task prolog runs as the user, in each task, as a child of the process that will execute the task's program.
 //!
-//! A job in which no process is left on any of its nodes ends (a `salloc` between two steps), and where there is no prolog there
-//! is none yet: then the first task registers it. Several tasks, on several nodes, may do so at once: the daemons make one job of it.
+//! A job in which no process is left on any of its nodes ends (a `salloc` between two steps), and without a prolog no job exists yet:
+//! then the first task registers it. Several tasks, on several nodes, may do so at the same time: the daemons make one job of it.
 
 use super::settings::Target;
 use super::{HookContext, jobs};
@@ -9,17 +9,17 @@ use crate::out::{Failure, print};
 use cosched_api::{Class, Client, ClientError, ErrorCode, Job, JobState, ProcessRequest};
 use std::time::{Duration, Instant};
 
-/// How often a job that is on this node may refuse a process: it may end between finding it and entering it.
+/// How often a job on this node may refuse a process: it may end between the lookup and the entry.
 const ATTEMPTS: u32 = 5;
-/// So long a job may take to begin on this node.
+/// How long a job may take to begin on this node.
 const BEGIN_TIME_MAX: Duration = Duration::from_secs(10);
 const BEGIN_POLL: Duration = Duration::from_millis(50);
-/// A job that does not begin here for so long may be about to end on all its nodes: it is asked for anew.
+/// A job that has not begun on this node for this time may be about to end on all its nodes: it is looked up or registered again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How often a task of a job that is suspended, or waits for memory, asks whether that is over.
+/// How often a task of a job that is suspended, or waits for memory, checks whether that is over.
 const TURN_POLL: Duration = Duration::from_secs(1);
 
-/// Puts the task into its job. The task runs in any case; what it prints, Slurm puts into the task's environment.
+/// Puts the task into its job. The task runs in any case; Slurm puts what this prints into the task's environment.
 pub(super) fn task_prolog(context: &HookContext<'_>) -> Result<u8, Failure> {
     match enter(context) {
         Ok(Some((job, socket))) => {
@@ -52,7 +52,7 @@ fn enter(context: &HookContext<'_>) -> Result<Option<(Job, String)>, Failure> {
             Err(error) => error,
         };
         let now = client.job(job.id).ok().filter(|job| !jobs::ended(job));
-        // With a process count it is on this node.
+        // A process count means that the job is on this node.
         refused += u32::from(now.as_ref().is_some_and(|job| job.processes.is_some()));
         if !is_not_there(&error) || refused >= ATTEMPTS || since.elapsed() > BEGIN_TIME_MAX {
             return Err(error.into());
@@ -72,11 +72,11 @@ fn enter(context: &HookContext<'_>) -> Result<Option<(Job, String)>, Failure> {
     }
 }
 
-/// Waits while the job may not run; whether it had to. A task that is frozen before its program starts is still slurmstepd to
-/// Slurm's proctrack/linuxproc, which does not kill it. This process, outside of the job, it does.
+/// Waits while the job may not run; returns whether it had to. A task that is frozen before its program starts still looks like
+/// slurmstepd to Slurm's proctrack/linuxproc, which does not kill it. It does kill this process, which is outside the job.
 fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Result<bool, Failure> {
     let stands = |job: &Job| matches!(job.state, JobState::Suspended | JobState::Waiting);
-    // One that has only just been registered waits for a moment.
+    // A job that was only just registered waits for a moment.
     let brief = Instant::now();
     let mut said = false;
     let mut now = job.clone();
@@ -88,7 +88,7 @@ fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Resu
         }
         std::thread::sleep(if said { TURN_POLL } else { BEGIN_POLL });
         now = match client.job(job.id) {
-            // Whoever enters it hears that it has gone.
+            // Entering the job will then report that it no longer exists.
             Err(error) if is_not_there(&error) => break,
             answer => answer?,
         };
@@ -103,7 +103,7 @@ fn is_not_there(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused(body) if matches!(body.code, ErrorCode::NotFound | ErrorCode::Conflict))
 }
 
-/// The job that is there, or a new one, unless its class is off.
+/// The existing job, or a new one unless its class is off.
 fn find(context: &HookContext<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
     let uid = rustix::process::getuid().as_raw();
     match jobs::living(client, &context.job, uid)?.into_iter().next() {
@@ -113,10 +113,10 @@ fn find(context: &HookContext<'_>, client: &mut Client) -> Result<Option<Job>, F
 }
 
 fn register(context: &HookContext<'_>, client: &mut Client) -> Result<Option<Job>, Failure> {
-    // The prolog knows the QOS better; what it registered is entered whatever the settings say to the task.
+    // The prolog knows the QOS better; what it registered is entered whatever the settings say for the task.
     let Some(target) = context.settings.target_of(&context.job) else { return Ok(None) };
     let job = match jobs::register(context, client, &context.job, &target, None) {
-        // Express is an administrator's to give, and the task is the user's.
+        // Only an administrator can give class express, and the task runs as the user.
         Err(_) if target.class == Class::Express => {
             let lower = Target { class: Class::Interactive, ..target };
             jobs::register(context, client, &context.job, &lower, None)?

@@ -1,15 +1,15 @@
-//! The thread that talks to the daemon: it asks for news, and passes orders on.
+//! The thread that talks to the daemon: it fetches news, and passes orders on.
 
 use cosched_api::{Class, ClassRequest, Client, ClientError, Job, KillRequest, SocketChoice, Status};
 use serde::Serialize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// A daemon that takes longer than this is in trouble, and is said to be.
+/// A daemon that takes longer than this has a problem, which is reported.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const GRACE_MS: u64 = 5000;
 
-/// What the daemon said at one moment.
+/// The daemon's state at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Shot {
     pub(super) status: Status,
@@ -22,7 +22,7 @@ impl Shot {
     }
 }
 
-/// What the user wants done to a job.
+/// What the user wants to do to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Suspend(u64),
@@ -38,7 +38,7 @@ impl Order {
         }
     }
 
-    /// What was done, once it is.
+    /// The message after it was done.
     fn done(self) -> String {
         match self {
             Order::Suspend(id) => format!("job {id} is suspended"),
@@ -58,15 +58,15 @@ impl Order {
     }
 }
 
-/// What the thread says.
+/// What the thread reports.
 #[derive(Debug)]
 pub(super) enum News {
     Shot(Box<Shot>),
-    /// Nothing new can be had.
+    /// Why nothing new is available.
     Trouble(String),
     /// An order was carried out.
     Done(String),
-    /// Or was refused.
+    /// An order was refused.
     Refused(String),
 }
 
@@ -108,7 +108,7 @@ fn feed(
     }
 }
 
-/// Asks on the connection that there is, or a new one; a daemon that was restarted is found again.
+/// Asks on the existing connection, or on a new one, so that a restarted daemon is found again.
 fn ask<T>(
     socket: &SocketChoice,
     client: &mut Option<Client>,

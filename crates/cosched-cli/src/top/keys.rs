@@ -1,10 +1,10 @@
-//! What a key does.
+//! The effects of keys.
 
 use super::feed::Order;
 use super::view::{CLASSES, Message, Mode, View, lives};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What follows for others.
+/// What the caller has to do after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Quit,
@@ -67,7 +67,7 @@ impl View {
         self.chosen = jobs.get(place).map(|job| job.id);
     }
 
-    /// Asks about the chosen job, if there is one.
+    /// Asks a question about the selected job, if there is one.
     fn ask(&mut self, question: impl FnOnce(u64) -> Mode) {
         match self.job().filter(|job| lives(job)).map(|job| job.id) {
             Some(id) => (self.chosen, self.mode) = (Some(id), question(id)),
@@ -78,7 +78,7 @@ impl View {
     fn press_in_classes(&mut self, key: KeyCode, id: u64) -> Option<Outcome> {
         let class = CLASSES.iter().find(|(letter, _)| key == KeyCode::Char(*letter)).map(|(_, class)| *class);
         match class {
-            // The letter says what, and is not the last word.
+            // The letter chooses the class; it still has to be confirmed.
             Some(class) => self.mode = Mode::Confirm(Order::Class(id, class)),
             None => self.mode = Mode::List,
         }

@@ -1,8 +1,8 @@
-//! `cosched top`: nodes and CPUs, the matrix, the jobs, and keys that steer them: LLNL's xgang for a terminal.
+//! `cosched top`: nodes and CPUs, the matrix, the jobs, and keys that control jobs: LLNL's xgang for a terminal.
 //!
-//! One thread talks to the daemon (`feed`), so that a daemon that is slow or gone stops no key; what is shown and what
-//! keys mean is plain data (`view`, `keys`); `draw` makes a picture of it, the same for a terminal and for a pipe. The
-//! row that the matrix is in follows from the clock, so it moves without the daemon being asked.
+//! One thread talks to the daemon (`feed`), so that a slow or dead daemon does not block the keys; what is shown and
+//! what keys mean is plain data (`view`, `keys`); `draw` renders it, in the same way for a terminal and for a pipe. The
+//! current row of the matrix follows from the clock, so it moves without requests to the daemon.
 
 mod draw;
 mod feed;
@@ -20,7 +20,7 @@ use cosched_api::parse;
 use sort::Sort;
 use std::time::Duration;
 
-/// Shorter ones would ask more than they show, longer ones look dead.
+/// Shorter intervals would cost more than they show, longer ones make the display look dead.
 const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
 #[derive(Args, Debug)]

@@ -1,4 +1,4 @@
-//! One picture as text, or objects, for pipes.
+//! A single picture as text, or JSON objects, for pipes.
 
 use super::feed::Shot;
 use super::view::View;
@@ -12,7 +12,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use std::time::Duration;
 
-/// As long as the daemon needs to measure the load of the CPUs.
+/// The time that the daemon needs to measure the load of the CPUs.
 const LOAD_PAUSE: Duration = Duration::from_millis(550);
 const WIDTH: u16 = 80;
 const WIDTH_MIN: u16 = 40;
@@ -29,7 +29,7 @@ pub(super) fn text(context: &Context, options: &Top) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// `cosched top --json`: an object an interval until it is interrupted, or one.
+/// `cosched top --json`: one object per interval until interrupted, or a single one.
 pub(super) fn json(context: &Context, options: &Top, once: bool) -> Result<u8, Failure> {
     let mut client = connect(context)?;
     loop {
@@ -46,7 +46,7 @@ pub(super) fn json(context: &Context, options: &Top, once: bool) -> Result<u8, F
     }
 }
 
-/// The load is what was measured since somebody asked: where nobody has, once more.
+/// The daemon measures the load between two requests: if there was none before, a second one is made.
 fn with_load(client: &mut Client) -> Result<Shot, Failure> {
     let first = Shot::take(client)?;
     if first.status.load.as_ref().is_some_and(|load| load.cpus.is_empty()) {
@@ -56,7 +56,7 @@ fn with_load(client: &mut Client) -> Result<Shot, Failure> {
     Ok(first)
 }
 
-/// As high as everything needs.
+/// High enough for everything.
 fn picture(view: &mut View, width: u16) -> Result<String, Failure> {
     let height = draw::height(view, width);
     let failed = |e| Failure::other(format!("the screen cannot be drawn: {e}"));
@@ -66,7 +66,7 @@ fn picture(view: &mut View, width: u16) -> Result<String, Failure> {
     Ok(lines(terminal.backend().buffer()))
 }
 
-/// The letters of a picture, without blanks at the end of lines.
+/// The text of a picture, without blanks at the end of lines.
 pub(super) fn lines(buffer: &Buffer) -> String {
     let mut text = String::new();
     for row in buffer.content().chunks(usize::from(buffer.area.width).max(1)) {

@@ -38,7 +38,7 @@ impl Sort {
         Sort::ALL[(place + 1) % Sort::ALL.len()]
     }
 
-    /// Equals stand by their ids.
+    /// Equal jobs are ordered by their ids.
     pub(super) fn compare(self, a: &Job, b: &Job) -> Ordering {
         let order = match self {
             Sort::Id => Ordering::Equal,
@@ -53,7 +53,7 @@ impl Sort {
     }
 }
 
-/// Received against due; jobs to which nothing is due come last.
+/// Received share relative to the due one; jobs to which nothing is due come last.
 fn ratio(job: &Job) -> f64 {
     match (job.share_received, job.share_due) {
         (Some(received), Some(due)) if due > 0.0 => received / due,

@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn on, and given back in every case.
+//! The terminal: it is taken over, drawn on, and restored in every case.
 
 use super::feed::{self, News};
 use super::keys::Outcome;
@@ -18,43 +18,43 @@ use std::io::{self, IsTerminal};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The row moves at most so often.
+/// How often the current row is updated at most.
 const TICK: Duration = Duration::from_millis(100);
 
 /// `cosched top` on a terminal.
 pub(super) fn run(context: &Context, options: &Top) -> Result<u8, Failure> {
     check_terminal()?;
-    // Before anything is drawn: a daemon that is not there is told as everywhere.
+    // Before anything is drawn: a missing daemon is reported as by all commands.
     let client = connect(context)?;
     let failed = |e: io::Error| Failure::other(format!("the terminal cannot be used: {e}"));
     // Blocked before any thread starts, so that all inherit it.
     let signals = Signals::take().map_err(failed)?;
     let (orders, news) = feed::start(SocketChoice::find(context.socket.clone()), client, options.interval);
     let mut view = View::new(&options.filter, options.sort, use_colour());
-    // From here on a panic gives the terminal back, too: the library's hook sees to it.
+    // From here on a panic restores the terminal, too: the library's hook does it.
     let mut terminal = ratatui::try_init().map_err(failed)?;
     end_on_signal(signals);
     let ended = watch(&mut terminal, &mut view, &news, |order| {
-        // A thread that has ended has said why, or is not needed any more.
+        // If the thread has ended, it has reported why, or is no longer needed.
         let _ = orders.send(order);
     });
     ended.and(ratatui::try_restore()).map_err(failed)?;
     Ok(0)
 }
 
-/// A thread of its own: when the terminal goes away (a closed window), the library's reader of keys never returns, and the
-/// signal that tells of it must end the program all the same.
+/// In a separate thread: when the terminal disappears (a closed window), the library's reader of keys never returns, and
+/// the signal for that must end the program all the same.
 fn end_on_signal(signals: Signals) {
     std::thread::spawn(move || {
         loop {
-            // An interrupted wait only means one more look.
+            // An interrupted wait only causes one more check.
             let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
             if let Some(signal) = signals.next() {
-                // Held to the end, so that nothing is drawn on the screen that was given back.
+                // Locked to the end, so that nothing is drawn on the restored screen.
                 let mut stdout = io::stdout().lock();
-                // A terminal that is gone needs nothing back.
+                // A terminal that no longer exists need not be restored.
                 let _ = ratatui::try_restore().and_then(|()| execute!(stdout, Show));
-                // As a shell shows a program that a signal ended.
+                // The exit code by which a shell reports a program killed by a signal.
                 std::process::exit(128 + signal.number);
             }
         }
@@ -87,7 +87,7 @@ fn watch(
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         terminal.draw(|frame| draw::draw(frame, view, now))?;
         if event::poll(TICK)? {
-            // All that is there: a held arrow key must not run on after it was let go.
+            // Reads all pending events: a held arrow key must not have an effect after it was released.
             while event::poll(Duration::ZERO)? {
                 if let Event::Key(key) = event::read()? {
                     match view.press(key) {

@@ -1,4 +1,4 @@
-//! Pictures at two sizes, and what keys do.
+//! Pictures at several sizes, and the effects of keys.
 
 use super::draw;
 use super::feed::{Order, Shot};
@@ -13,7 +13,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Modifier;
 
-/// In the second slot of the cycle, which is row 1's.
+/// In the second slot of the cycle, which belongs to row 1.
 const NOW_NS: u128 = 1_700_000_065_150_000_000;
 
 fn shot() -> Shot {

@@ -1,25 +1,25 @@
-//! What is shown: the newest facts, which job is chosen, and what the user is being asked.
+//! The data that is shown: the newest state, the selected job, and the present question to the user.
 
 use super::feed::{Order, Shot};
 use super::sort::Sort;
 use cosched_api::{Class, Job, JobState};
 
-/// What the keys mean now.
+/// What the keys do now.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Mode {
-    /// Jobs are chosen.
+    /// They select jobs.
     List,
-    /// A filter is written.
+    /// They edit the filter.
     Filter,
     /// The help is shown.
     Help,
-    /// A class is chosen for this job.
+    /// They choose a class for this job.
     Class(u64),
-    /// This is done when the user says yes.
+    /// This order is executed if the user confirms it.
     Confirm(Order),
 }
 
-/// A line about what was done or refused.
+/// A message about something done or refused.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Message {
     pub(super) good: bool,
@@ -30,7 +30,7 @@ pub(super) struct Message {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) shot: Option<Shot>,
-    /// Why there is nothing newer.
+    /// Why there is no newer state.
     pub(super) trouble: Option<String>,
     pub(super) message: Option<Message>,
     pub(super) chosen: Option<u64>,
@@ -39,9 +39,9 @@ pub(super) struct View {
     pub(super) turned: bool,
     pub(super) mode: Mode,
     pub(super) colour: bool,
-    /// It takes no keys: a picture for a pipe.
+    /// No keys are accepted: a picture for a pipe.
     pub(super) still: bool,
-    /// How many jobs the last picture had room for.
+    /// The number of jobs that fitted into the last picture.
     pub(super) page: usize,
 }
 
@@ -74,22 +74,22 @@ impl View {
         jobs
     }
 
-    /// The chosen job's place among those shown; the first one's when it is gone.
+    /// The selected job's position among the jobs shown; 0 if it no longer exists.
     pub(super) fn place(&self, jobs: &[&Job]) -> usize {
         jobs.iter().position(|job| Some(job.id) == self.chosen).unwrap_or(0)
     }
 
-    /// The job that keys are about.
+    /// The job that keys act on.
     pub(super) fn job(&self) -> Option<&Job> {
         let jobs = self.jobs();
         jobs.get(self.place(&jobs)).copied()
     }
 
-    /// Newer facts.
+    /// Takes over a newer state.
     pub(super) fn take(&mut self, shot: Shot) {
         self.shot = Some(shot);
         self.trouble = None;
-        // What is asked about a job that has ended needs no answer.
+        // A question about a job that has ended is dropped.
         let gone = match &self.mode {
             Mode::Class(id) => Some(*id),
             Mode::Confirm(order) => Some(order.job()),
@@ -123,7 +123,7 @@ fn has(job: &Job, needle: &str) -> bool {
 pub(super) const CLASSES: [(char, Class); 4] =
     [('e', Class::Express), ('i', Class::Interactive), ('b', Class::Batch), ('s', Class::Standby)];
 
-/// Whether anything can still be done to it.
+/// Whether the job can still be changed.
 pub(super) fn lives(job: &Job) -> bool {
     !matches!(job.state, JobState::Ended | JobState::Lost)
 }

@@ -1,4 +1,4 @@
-//! The page, built from web/ and kept in this program: nothing is loaded from anywhere else.
+//! The page, built from web/ and embedded in this program: nothing is loaded from anywhere else.
 
 use super::guard::Secrets;
 use super::http::{Answer, Request};
@@ -7,7 +7,7 @@ const PAGE: &[u8] = include_bytes!("../../../../web/dist/index.html");
 const SCRIPT: &[u8] = include_bytes!("../../../../web/dist/app.js");
 const STYLE: &[u8] = include_bytes!("../../../../web/dist/app.css");
 
-/// A file of the page. The page itself sets the cookie, when it was asked for with the token.
+/// A file of the page. The page itself sets the cookie, if it was requested with the token.
 pub(super) fn answer(path: &str, secrets: &Secrets, request: &Request) -> Answer {
     let (kind, body) = match path {
         "/" => ("text/html; charset=utf-8", PAGE),

@@ -1,14 +1,15 @@
-//! Who may ask: the browser that was given the first address, and no page of another origin.
+//! Access control: only the browser that was given the first address may send requests, and no page of another origin.
 //!
-//! The daemon sees the user who started `cosched web`; so whatever passes here acts as this user. A cookie alone is not enough:
-//! browsers send it to every port of a host, so to the servers of other users of this machine too. So requests of the page
-//! also carry the token, which the page keeps where only its own origin, port included, can read it.
+//! To the daemon, requests come from the user who started `cosched web`, so anything that passes here acts as this user. A
+//! cookie alone is not enough: browsers send it to every port of a host, and so to the servers of other users of this machine.
+//! Therefore requests of the page also carry the token, which the page stores where only its own origin, port included, can
+//! read it.
 
 use super::http::{Answer, Request};
 use std::io::{self, Read};
 use std::net::SocketAddr;
 
-/// What a browser must have.
+/// The secrets that a browser must present.
 #[derive(Debug)]
 pub(super) struct Secrets {
     token: String,
@@ -17,7 +18,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Random ones.
+    /// Creates random secrets.
     pub(super) fn new(address: SocketAddr) -> io::Result<Secrets> {
         Ok(Secrets { token: random()?, cookie: random()?, address })
     }
@@ -27,14 +28,14 @@ impl Secrets {
         format!("http://{}/?token={}", self.address, self.token)
     }
 
-    /// The cookie as it is set, when the request came with the token.
+    /// The cookie to set, if the request carried the token.
     pub(super) fn new_cookie(&self, request: &Request) -> Option<String> {
         let name = self.cookie_name();
         let cookie = format!("{name}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie);
         self.has_token(request).then_some(cookie)
     }
 
-    /// Refuses what does not come from the page.
+    /// Refuses requests that do not come from the page.
     pub(super) fn check(&self, request: &Request) -> Result<(), Answer> {
         let host = request.header("host").filter(|host| *host == self.host());
         let Some(host) = host else {
@@ -60,7 +61,7 @@ impl Secrets {
         if is_known { Ok(()) } else { Err(refuse("the token is missing or old", hint)) }
     }
 
-    /// As browsers name this server: by the address that was printed. `localhost` may be ::1, where another user can listen.
+    /// This server's name in browsers: the printed address. `localhost` may be ::1, where another user can listen.
     fn host(&self) -> String {
         self.address.to_string()
     }
@@ -90,14 +91,14 @@ fn refuse(what: &str, hint: &str) -> Answer {
     Answer::text(403, &format!("cosched web: {what}\n{hint}\n"))
 }
 
-/// 128 bits of the kernel's randomness, in hexadecimal.
+/// 128 random bits from the kernel, in hexadecimal.
 fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Compares in a time that does not tell how much is right.
+/// Compares in constant time.
 fn same(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
@@ -112,7 +113,7 @@ mod tests {
         Secrets { token: "t".repeat(32), cookie: "c".repeat(32), address: SocketAddr::from(([127, 0, 0, 1], PORT)) }
     }
 
-    /// What the page itself sends.
+    /// A request as the page itself sends it.
     fn own(method: &str, path: &str) -> Request {
         let (cookie, key) = (format!("a=b; cosched-{PORT}={}", "c".repeat(32)), format!("Bearer {}", "t".repeat(32)));
         let host = format!("127.0.0.1:{PORT}");

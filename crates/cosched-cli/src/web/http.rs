@@ -1,4 +1,4 @@
-//! As much HTTP/1.1 as a page on the same machine needs: one request, one answer, and the connection is closed.
+//! The part of HTTP/1.1 that a page on the same machine needs: one request, one answer, and the connection is closed.
 
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const BODY_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 
-/// What every answer has: nothing from elsewhere, nothing kept, no frame around it.
+/// The headers of every answer: no other sources, no caching, no frames.
 pub(super) const HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
@@ -18,7 +18,7 @@ pub(super) const HEADERS: &str = "Content-Security-Policy: default-src 'none'; s
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
-    /// Behind the question mark.
+    /// The part after the question mark.
     pub(super) query: String,
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// A header that is there once.
+    /// A header that occurs exactly once.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
         found.next().filter(|_| found.next().is_none())
@@ -57,7 +57,7 @@ impl Answer {
     }
 }
 
-/// Reads a request, or says with which status it is refused.
+/// Reads a request, or returns the status code of its refusal.
 pub(super) fn read(stream: &mut impl Read) -> io::Result<Result<Request, u16>> {
     let mut buffer = Vec::new();
     let (mut request, used, length) = loop {
@@ -88,7 +88,7 @@ fn more(stream: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// The head, its length and that of the body.
+/// The request, the length of its head and that of its body.
 fn parse(buffer: &[u8]) -> Result<Option<(Request, usize, usize)>, u16> {
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Request::new(&mut fields);
@@ -117,7 +117,7 @@ fn parse(buffer: &[u8]) -> Result<Option<(Request, usize, usize)>, u16> {
     if length > BODY_BYTES_MAX { Err(413) } else { Ok(Some((request, used, length))) }
 }
 
-/// Writes an answer; with the time, by which the page knows how far its clock is off.
+/// Writes an answer, with the time, from which the page computes the difference of its clock.
 pub(super) fn answer(stream: &mut impl Write, answer: &Answer) -> io::Result<()> {
     let cookie = answer.cookie.as_ref().map(|cookie| format!("Set-Cookie: {cookie}\r\n")).unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();

@@ -1,4 +1,5 @@
-//! `cosched web`: the page in a browser, with the rights of the user who starts it. The daemon gets no new door (decision 0056).
+//! `cosched web`: the page in a browser, with the rights of the user who starts it. The daemon needs no new interface (decision
+//! 0056).
 
 mod assets;
 mod guard;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A browser has six connections at a time; a person has few browsers.
+/// A browser opens six connections at a time; a user has few browsers.
 const CONNECTIONS_MAX: usize = 64;
 
 #[derive(Args, Debug)]
@@ -39,7 +40,7 @@ pub(crate) fn web(context: &Context, options: &Web) -> Result<u8, Failure> {
     if !options.listen.ip().is_loopback() {
         return Err(not_loopback(options.listen));
     }
-    // Who has no daemon is told so here and not in the browser.
+    // A missing daemon is reported here and not in the browser.
     drop(jobs::connect(context)?);
     let failed = |e: std::io::Error| {
         let what = format!("cannot listen on {}", options.listen);
@@ -76,7 +77,7 @@ fn not_loopback(address: SocketAddr) -> Failure {
 fn serve(listener: &TcpListener, site: &Arc<Site>) {
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            // No descriptor is left, for example.
+            // For example, no descriptors are left.
             std::thread::sleep(Duration::from_millis(100));
             continue;
         };
@@ -86,14 +87,14 @@ fn serve(listener: &TcpListener, site: &Arc<Site>) {
         }
         let site = Arc::clone(site);
         std::thread::spawn(move || {
-            // Who goes away in between misses nothing.
+            // If the client closes the connection, nothing is lost.
             let _ = connection(&site, stream);
             site.connections.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
 
-/// One request and its answer.
+/// Handles one request.
 fn connection(site: &Site, mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.set_write_timeout(Some(Duration::from_secs(30)))?;

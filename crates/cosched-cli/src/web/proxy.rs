@@ -1,4 +1,4 @@
-//! Requests of the page go to the daemon's socket, as this user: those that the page needs, and no others.
+//! Passes the page's requests to the daemon's socket, as this user: only those that the page needs.
 
 use super::http::{Answer, HEADERS, Request};
 use cosched_api::{ClientError, ErrorBody, ErrorCode, SocketChoice};
@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-/// What the page may ask; `*` is one part of a path.
+/// The permitted requests; `*` is one part of a path.
 const ALLOWED: [(&str, &str); 12] = [
     ("GET", "/v1/status"),
     ("GET", "/v1/jobs"),
@@ -45,7 +45,8 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
     }
 }
 
-/// Hands on what the daemon tells, as long as both listen. It says something every 15 s, so one who has gone is noticed.
+/// Passes on the daemon's events as long as both sides are connected. The daemon sends something every 15 s, so a closed
+/// connection is noticed.
 pub(super) fn events(socket: &SocketChoice, request: &Request, mut browser: TcpStream) -> io::Result<()> {
     let client = match socket.connect() {
         Ok(client) => client,

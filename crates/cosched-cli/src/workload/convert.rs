@@ -76,7 +76,8 @@ fn processors(source: &Source, options: &Convert) -> Option<u32> {
     })
 }
 
-/// Numbers of a trace need not be unique, so its records get their places instead; returns the numbers they had.
+/// Numbers of a trace need not be unique, so its records are renumbered by their positions; returns the original
+/// numbers.
 fn renumber(source: &mut Source) -> Vec<f64> {
     let Source::Swf { records, .. } = source else { return Vec::new() };
     let numbers = records.iter().map(Record::number).collect();
@@ -88,7 +89,7 @@ fn renumber(source: &mut Source) -> Vec<f64> {
     numbers
 }
 
-/// Writes the jobs; from trace to trace, columns that are not changed are kept.
+/// Writes the jobs; from trace to trace, unchanged columns are kept.
 fn write(
     options: &Convert,
     source: &Source,
@@ -119,7 +120,7 @@ fn write(
     write_workload(&options.output_file, format, jobs, &origin, (mix, options.draw.seed))
 }
 
-/// The record that a job comes from, with the job's times.
+/// The original record of a job, with the job's times.
 fn changed(records: &[Record], numbers: &[f64], job: &TraceJob) -> Record {
     let place = (job.number as usize).wrapping_sub(1);
     let (Some(record), Some(number)) = (records.get(place), numbers.get(place)) else { return job.record() };

@@ -1,6 +1,6 @@
-//! Small pictures for terminals.
+//! Bar charts for terminals.
 
-/// A bar for each row: label, value, and what stands behind the bar.
+/// One bar per row: label, value, and the text after the bar.
 pub(super) fn bars(rows: &[(String, f64, String)], width: usize) -> String {
     let largest = rows.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
     let label_width = rows.iter().map(|(label, ..)| label.chars().count()).max().unwrap_or(0);
@@ -13,24 +13,24 @@ pub(super) fn bars(rows: &[(String, f64, String)], width: usize) -> String {
     text
 }
 
-/// A bar of a part of the width, to an eighth of a character.
+/// A bar for a fraction of the width, to an eighth of a character.
 fn bar(part: f64, width: usize) -> String {
     let eighths = (part.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
     let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     let bar = "█".repeat(eighths / 8) + rest;
-    // What is not nothing can be seen.
+    // Values above 0 are always visible.
     if bar.is_empty() && part > 0.0 { "▏".into() } else { bar }
 }
 
-/// A line of columns, from nothing to the largest value.
+/// A line of columns, scaled from 0 to the largest value.
 pub(super) fn sparkline(values: &[u64]) -> String {
     let largest = values.iter().copied().max().unwrap_or(0).max(1);
     let column = |value: &u64| ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][(value * 7 / largest) as usize];
     values.iter().map(column).collect()
 }
 
-/// How many values lie in each class of run times, from a second on in steps of 1, 3, 10, 30, …; empty ones at the
-/// ends are left out.
+/// The number of values in each class of run times, from one second up in steps of 1, 3, 10, 30, …; empty classes at
+/// the ends are left out.
 pub(super) fn time_classes(values: impl Iterator<Item = f64>) -> Vec<(String, u64)> {
     const ENDS: [(f64, &str); 14] = [
         (1.0, "< 1 s"),

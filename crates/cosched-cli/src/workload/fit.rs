@@ -47,7 +47,7 @@ struct ClassReport {
     runtime: Option<SampleFits>,
 }
 
-/// What is printed as JSON: the model, and how good its parts are.
+/// The JSON output: the model, and how well its parts fit.
 #[derive(Serialize)]
 struct Output<'a> {
     #[serde(flatten)]

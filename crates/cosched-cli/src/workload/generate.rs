@@ -13,18 +13,18 @@ use serde::Serialize;
 use std::io::Read;
 use std::path::Path;
 
-/// Mean execution time and load of WL1 to WL8 where none is asked for.
+/// The default mean execution time and load of WL1 to WL8.
 const PAPER_EXEC_S: f64 = 10.0;
 const PAPER_LOAD: f64 = 0.7;
 
-/// Where jobs come from.
+/// The model that jobs come from.
 enum Model {
     Paper(TypeMix),
     Classes(ClassModel),
     Lublin(Lublin),
 }
 
-/// What was generated or converted.
+/// A summary of the generated or converted jobs.
 #[derive(Serialize)]
 pub(super) struct Summary {
     pub(super) jobs: usize,
@@ -103,7 +103,7 @@ fn model(name: &str) -> Result<Model, Failure> {
         return Ok(Model::Paper(mix));
     }
     match name.to_ascii_lowercase().as_str() {
-        // The form of WL1 to WL8, with the mix of --types.
+        // The distributions of WL1 to WL8, with the mix of --types.
         "hyper-erlang" => Ok(Model::Paper(TypeMix::default())),
         "ctc-1996-refit" => Ok(Model::Classes(ctc_1996_refit())),
         "lublin" => Ok(Model::Lublin(Lublin::TwoTypes)),
@@ -143,7 +143,7 @@ fn draw(model: &Model, options: &Generate) -> Result<Vec<TraceJob>, Failure> {
     }
 }
 
-/// The factor of run times. Those of WL1 to WL8 are drawn with mean 1 s; others are set to the mean that is asked for.
+/// The factor for run times. Those of WL1 to WL8 are drawn with mean 1 s; others are scaled to the requested mean.
 fn lengths(jobs: &[TraceJob], options: &Generate, is_paper: bool) -> Result<Option<f64>, Failure> {
     let mean = match options.mean_exec_s {
         Some(mean) if !(mean > 0.0 && mean.is_finite()) => {
@@ -159,7 +159,7 @@ fn lengths(jobs: &[TraceJob], options: &Generate, is_paper: bool) -> Result<Opti
     Ok(mean.map(|mean| mean / drawn))
 }
 
-/// Gives jobs estimates if they are asked for.
+/// Gives the jobs estimates if requested.
 pub(super) fn estimate(jobs: &mut [TraceJob], asked: &Estimates, seed: u64) -> Result<(), Failure> {
     let Some(max_s) = asked.estimates_max_s else { return Ok(()) };
     let model = EstimateModel { max_s, known: asked.estimates_known.clone() };

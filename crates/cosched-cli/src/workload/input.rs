@@ -1,4 +1,5 @@
-//! Opening and reading workloads: job lists and traces, plain or packed, from files or standard input, told by their content.
+//! Opens and reads workloads: job lists and traces, plain or compressed, from files or standard input, recognised by their
+//! contents.
 
 use crate::format::grouped;
 use crate::out::{EXIT_REFUSED, Failure, say};
@@ -29,8 +30,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
-/// Reads a workload, whatever its format is; says on standard error what was skipped. With `strict`, a line that is
-/// no job is a failure.
+/// Reads a workload in any format; reports skipped lines on standard error. With `strict`, an invalid line is a failure.
 pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Source, Failure> {
     let shown = path.display();
     let progress = Progress::new(false);

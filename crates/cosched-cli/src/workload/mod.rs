@@ -1,4 +1,4 @@
-//! `cosched workload`: look at, fit, generate and convert workloads.
+//! `cosched workload`: shows, fits, generates and converts workloads.
 
 mod args;
 mod convert;
@@ -30,14 +30,14 @@ pub(crate) fn workload(context: &Context, options: &Workload) -> Result<u8, Fail
 }
 
 impl Window {
-    /// Whether a record was submitted in it.
+    /// Whether a record was submitted within the period.
     fn has(&self, record: &Record) -> bool {
         let submit = record.submit_s();
         self.from_s.is_none_or(|from| submit >= from) && self.to_s.is_none_or(|to| submit < to)
     }
 }
 
-/// Says why jobs were left out, on standard error.
+/// Reports on standard error why jobs were left out.
 pub(crate) fn say_left_out(reasons: &[(&str, u64)]) {
     let counts: Vec<String> = reasons
         .iter()

@@ -1,4 +1,4 @@
-//! Writing workloads. A write that fails (a full disk) is a failure of the command; a reader that went away is not.
+//! Writes workloads. A failing write (a full disk) is a failure of the command; a closed pipe is not.
 
 use super::args::Format;
 use crate::out::Failure;
@@ -32,7 +32,7 @@ pub(crate) fn write_to(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Re
     })
 }
 
-/// The format that a name asks for.
+/// The requested format, else the one that the file's name implies.
 pub(crate) fn format_of(path: &Path, asked: Option<Format>) -> Format {
     let name = path.to_string_lossy().to_ascii_lowercase();
     asked.unwrap_or(match name.rsplit('.').next() {
@@ -42,7 +42,7 @@ pub(crate) fn format_of(path: &Path, asked: Option<Format>) -> Format {
     })
 }
 
-/// What a written workload says of itself.
+/// Notes that are stored in a written workload.
 pub(crate) struct Origin<'a> {
     /// Where the jobs come from.
     pub(crate) note: &'a str,
@@ -50,7 +50,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) procs: u32,
 }
 
-/// Writes jobs in a format; types that are not known are drawn.
+/// Writes jobs in a format; unknown types are drawn at random.
 pub(crate) fn write_workload(
     path: &Path,
     format: Format,

@@ -1,4 +1,4 @@
-//! The page of `cosched workload show --html`: everything in one file, nothing from a network.
+//! The page of `cosched workload show --html`: a single file that loads nothing from a network.
 
 use super::plot::{Curve, bars, curves, escape};
 use super::show::{Shown, class_label, facts};

@@ -1,4 +1,4 @@
-//! Plots as SVG, for pages that open from a disk.
+//! Plots as SVG, for pages that are opened from a disk.
 
 use std::fmt::Write;
 
@@ -12,12 +12,12 @@ const RIGHT: f64 = 26.0;
 /// A curve.
 pub(super) struct Curve {
     pub(super) name: String,
-    /// The class that colours it.
+    /// The CSS class that colours it.
     pub(super) class: &'static str,
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Text as SVG and HTML need it.
+/// Escapes text for SVG and HTML.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -31,7 +31,7 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
 }
 
-/// Bars from 0; at most 12 of the labels are written.
+/// Bars from 0; at most 12 of the labels are shown.
 pub(super) fn bars(title: &str, values: &[(String, f64)]) -> String {
     let mut svg = frame(title);
     let largest = values.iter().map(|(_, value)| *value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);

@@ -23,7 +23,7 @@ pub(super) struct Shown<'a> {
     pub(super) jobs: &'a [TraceJob],
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Output<'a> {
     file: &'a str,
@@ -34,7 +34,7 @@ struct Output<'a> {
     malformed_lines: &'a [BadLine],
 }
 
-/// Which file it was, so that a result can name it.
+/// The identity of the file, so that a result can name it.
 #[derive(Serialize)]
 struct Identity {
     sha256: String,
@@ -127,7 +127,7 @@ fn text(shown: &Shown<'_>) -> String {
     text
 }
 
-/// `1-1` is one.
+/// The class `1-1` is shown as `1`.
 pub(super) fn class_label(name: &str) -> String {
     match name.split_once('-') {
         Some((low, high)) if low == high => low.to_string(),
@@ -135,7 +135,7 @@ pub(super) fn class_label(name: &str) -> String {
     }
 }
 
-/// What is said in a line each.
+/// The facts that are printed in one line each.
 pub(super) fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     let Shown { header, stats, .. } = shown;
     let mut facts = Vec::new();

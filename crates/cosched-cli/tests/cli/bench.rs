@@ -19,7 +19,7 @@ fn a_resumption_takes_no_other_options() {
     let output = place.output(&["bench", "slowdown", "--resume", &directory]);
     assert_eq!(output.status.code(), Some(6));
     assert!(text(&output.stderr).contains("cannot be resumed"), "{}", text(&output.stderr));
-    // JSON is for every command, so it may stand beside.
+    // --json is a global option, so it may be given as well.
     let output = place.output(&["--json", "bench", "slowdown", "--resume", &directory]);
     assert_eq!(output.status.code(), Some(6), "{}", text(&output.stderr));
 }

@@ -1,4 +1,4 @@
-//! The other commands against a daemon that pretends: exit codes, messages, help.
+//! The other commands against a fake daemon: exit codes, messages, help.
 
 use crate::fake::{Fake, Place, text};
 
@@ -33,7 +33,7 @@ fn refusals_have_their_exit_codes_and_the_other_jobs_are_done() {
     assert!(fake.state().seen.iter().any(|seen| seen == kill), "both were asked for, in any order");
 }
 
-/// They are sent several at a time.
+/// Several requests are sent at a time.
 #[test]
 fn many_jobs_are_answered_in_the_order_of_the_words() {
     let place = Place::new();
@@ -123,7 +123,7 @@ fn man_pages_and_completions_cover_every_subcommand() {
     }
 }
 
-/// What a shell gets for the last of these words.
+/// The completions that a shell gets for the last of these words.
 fn offered(place: &Place, shell: &str, words: &[&str]) -> String {
     let mut command = place.cosched(&[&["--", "cosched"], words].concat());
     command.env("_COSCHED_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", words.len().to_string()).env("_CLAP_IFS", "\n");
@@ -148,7 +148,7 @@ fn shells_are_offered_jobs_and_programs_and_nothing_is_started_for_that() {
     assert!(offered(&place, "zsh", &["run", "--", "tru"]).contains("true"));
     assert!(offered(&place, "bash", &["sus"]).lines().eq(["suspend"]));
     assert!(!offered(&place, "bash", &[""]).contains("__gate"));
-    // A daemon that hangs is not waited for.
+    // A hanging daemon is not waited for.
     let hangs = Place::new();
     let _listener = std::os::unix::net::UnixListener::bind(&hangs.socket).unwrap();
     assert_eq!(offered(&hangs, "bash", &["kill", "4"]), "");

@@ -23,7 +23,7 @@ fn measured() -> Value {
             {"policy": "linux", "jobs": 4, "time_s": null, "slowdown": null}]})
 }
 
-/// The paths of both, in `place`.
+/// The paths of both files, written to `place`.
 fn files(place: &Place, profile: &Value, measured: &Value) -> [String; 2] {
     [("profile.json", profile), ("slowdown.json", measured)].map(|(name, content)| {
         fs::write(place.path(name), content.to_string()).unwrap();
@@ -50,7 +50,7 @@ fn the_three_stand_in_one_table() {
     // Gangs take turns: no less than four t_1, switches, and the last turns of a tenth of a slot.
     assert_eq!((number(1, "model"), number(1, "measured")), (4.0, 4.0));
     assert!((3.99..4.5).contains(&number(1, "simulated")), "{report}");
-    // Alone, the simulator takes what was computed, and the messages of the machine: 100 barriers.
+    // Alone, the simulated time is what was computed, plus the machine's messages: 100 barriers.
     assert!((1.0..1.1).contains(&report["simulated_t1_s"].as_f64().unwrap()), "{report}");
     let output = place.output(&words);
     let page = text(&output.stdout);

@@ -1,4 +1,4 @@
-//! `cosched demo` with a program and a daemon that pretend.
+//! `cosched demo` with a fake program and a fake daemon.
 
 use crate::fake::{Fake, Place, ended, text, until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A "parallel program" that notes its process and its options, sleeps, and reports its work.
+/// A fake parallel program that records its process and its options, sleeps, and reports its work.
 fn program(place: &Place, seconds: &str) -> PathBuf {
     let path = place.path("barrier-omp");
     let script = format!(
@@ -50,7 +50,7 @@ fn every_arm_gets_the_same_work_and_the_policy_is_restored() {
         lines.iter().map(|line| (line["jobs"].as_u64().unwrap(), line["policy"].as_str().unwrap())).collect();
     assert_eq!(of, [(1, "linux"), (1, "local"), (1, "gang"), (2, "linux"), (2, "local"), (2, "gang")]);
     assert!(report["sentence"].as_str().unwrap().ends_with('.'));
-    // One run to fix the work, then 1 + 1 + 1 + 2 + 2 + 2 with just that work.
+    // One run to determine the work, then 1 + 1 + 1 + 2 + 2 + 2 with exactly that work.
     let noted = noted(&place);
     assert_eq!(noted.len(), 10);
     assert!(noted[1..].iter().all(|line| line.contains("--grain-loops 70 --iterations 500")), "{noted:?}");
@@ -78,7 +78,7 @@ fn an_interruption_ends_the_jobs_and_restores_the_policy() {
     let place = Place::new();
     let fake = Fake::start(&place.socket);
     fake.state().policy = Some(cosched_api::Policy::Gang);
-    // The first run fixes the work, the second is plain Linux; the third, a job of cosched, is interrupted.
+    // The first run determines the work, the second is plain Linux; the third, a job of cosched, is interrupted.
     let program = program(&place, "$(if [ $(wc -l <\"${0%/*}/noted\") -gt 2 ]; then echo 60; else echo 0; fi)");
     let words = ["demo", "--policies", "local", "--jobs", "2", "--program", program.to_str().unwrap()];
     let mut child = place.cosched(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

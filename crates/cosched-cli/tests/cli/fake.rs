@@ -1,4 +1,4 @@
-//! A daemon that only pretends: it keeps jobs in memory and touches no cgroup unless a test tells it to.
+//! A fake daemon: it keeps jobs in memory and touches no cgroup unless a test tells it to.
 
 use cosched_api::{Job, JobRequest, JobState};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest that anything here may take.
+/// The time limit for everything here.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// Instead of a refusal: the daemon dies before it answers.
@@ -25,11 +25,11 @@ pub(crate) struct State {
     pub(crate) jobs: Vec<Job>,
     /// `METHOD /path body`, in order.
     pub(crate) seen: Vec<String>,
-    /// Processes that jobs leave behind when their main process has ended.
+    /// The number of processes that jobs leave behind when their main process has ended.
     pub(crate) leftovers: u32,
     /// Its operator started it, not a command.
     pub(crate) operators: bool,
-    /// The machine's; gang when not set.
+    /// The machine's policy; gang when not set.
     pub(crate) policy: Option<cosched_api::Policy>,
     streams: Vec<UnixStream>,
     stopping: bool,
@@ -41,7 +41,7 @@ struct Shared {
     on_register: OnRegister,
 }
 
-/// The daemon; dropping it is its death.
+/// The daemon; dropping it ends it.
 pub(crate) struct Fake {
     pub(crate) socket: PathBuf,
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ impl Fake {
         self.shared.state.lock().unwrap()
     }
 
-    /// Waits until the state is as wanted.
+    /// Waits until the state satisfies `wanted`.
     pub(crate) fn until(&self, what: &str, wanted: impl Fn(&State) -> bool) {
         let (_state, timeout) =
             self.shared.changed.wait_timeout_while(self.state(), LIMIT, |state| !wanted(state)).unwrap();
@@ -243,7 +243,7 @@ fn of_job(shared: &Shared, target: &str, body: &str) -> (u16, Value) {
     (200, json!(state.jobs[id - 1]))
 }
 
-/// A place for one test: its directory and its socket.
+/// The environment of one test: its directory and its socket.
 pub(crate) struct Place {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) socket: PathBuf,
@@ -260,7 +260,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// `cosched` with this place's socket and nothing of the caller's settings.
+    /// `cosched` with this place's socket and without the caller's settings.
     pub(crate) fn cosched(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
         command.args(words).env("COSCHED_SOCKET", &self.socket).env("COSCHED_DAEMON", "/nonexistent/coschedd");
@@ -290,7 +290,7 @@ pub(crate) fn bounded(command: &mut Command) -> Output {
     output
 }
 
-/// How a process ended that must do so in time.
+/// The exit status of a process that must end in time.
 pub(crate) fn ended(child: &mut Child) -> ExitStatus {
     let started = Instant::now();
     loop {
@@ -309,7 +309,7 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {

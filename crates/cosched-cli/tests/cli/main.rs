@@ -1,4 +1,4 @@
-//! The command `cosched` as its users run it, against a daemon that pretends.
+//! The command `cosched` as users run it, against a fake daemon.
 
 mod bench;
 mod commands;

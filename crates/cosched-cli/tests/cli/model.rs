@@ -1,4 +1,4 @@
-//! `cosched model` as its users run it: predictions, error analysis, and calibration with programs that pretend.
+//! `cosched model` as users run it: predictions, error analysis, and calibration with fake programs.
 
 use crate::commands::help;
 use crate::fake::{Place, bounded, ended, text, until};
@@ -21,7 +21,7 @@ fn of_json(place: &Place, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A command that must fail: its code, and what it says.
+/// A command that must fail: checks its exit code and its message.
 fn refused(place: &Place, words: &[&str], code: i32, part: &str) {
     let output = place.output(words);
     let message = text(&output.stderr);
@@ -127,7 +127,7 @@ fn bad_predictions_are_refused_before_anything_is_computed() {
     refused(&place, &["model", "machines", "--show", "x"], 2, "shipped machines are bunyip, bunyip-faster");
 }
 
-/// What `cosched bench slowdown` would have written of the paper's Linpack (Table 3), with one result that failed.
+/// What `cosched bench slowdown` would have written for the paper's Linpack (Table 3), with one result that failed.
 fn linpack() -> Value {
     let result = |jobs: f64, job: f64, cpu: f64, phase: f64| {
         json!({"policy": "local", "jobs": jobs as u32, "runs": 10, "time_s": 61.8 * job, "phase_s": 58.6 * phase,
@@ -155,7 +155,7 @@ fn splits_the_error_of_a_measurement() {
     let output = place.output(&words);
     let page = text(&output.stdout);
     assert!(page.contains("ERROR A.2") && page.contains("Left out, as a figure is missing: 6 jobs."), "{page}");
-    // Without a program, the model of the measured single job.
+    // Without a program: the model of the measured single job.
     let measured = of_json(&place, &["model", "errors", "--measured", &path]);
     assert!((measured["results"][2]["model"].as_f64().unwrap() - 8.0 * 0.26).abs() < 1e-9);
 }
@@ -198,7 +198,7 @@ fn script(place: &Place, name: &str, body: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// An mpirun and programs that report what they are told to.
+/// Creates a fake mpirun and fake programs that print fixed reports.
 fn pretend(place: &Place) {
     script(place, "mpirun", "case $1 in --version) echo mpirun; exit;; esac\nshift 2\nexec \"$@\"");
     script(

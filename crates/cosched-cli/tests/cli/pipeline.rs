@@ -1,4 +1,4 @@
-//! `cosched pipeline` as its users run it: on pipelines of other processes, which are this test's own program started again.
+//! `cosched pipeline` as users run it: on pipelines of other processes, which are this test's own program started again.
 
 use crate::commands::help;
 use crate::fake::{Place, bounded, text, until};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Three stages that do little, `blocks` times.
+/// Three stages with little work, for `blocks` blocks.
 fn line(name: &str, blocks: u64) -> Pipeline {
     let mut next = 0;
     let read = Stage::source("read", Resource::Io, move |buffer: &mut Buffer| {
@@ -61,7 +61,7 @@ impl Serving {
         command.args(["--exact", "pipeline::serving", "--ignored", "--nocapture"]);
         command.env(DIRECTORY_VARIABLE, &place.directory);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        // The pipe stays open: the child's test harness prints to it at the end.
+        // The pipe stays open, because the child's test harness prints to it at the end.
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         lines.map_while(Result::ok).find(|line| line.contains("ready")).unwrap();
         Serving(child)
@@ -79,7 +79,7 @@ impl Drop for Serving {
     }
 }
 
-/// A place with a directory of its own for sockets.
+/// The environment of a test, with a separate directory for sockets.
 struct Sight {
     place: Place,
     directory: PathBuf,
@@ -125,7 +125,7 @@ fn a_running_pipeline_is_listed_and_shown() {
     let output = sight.output(&["pipeline", "ls"]);
     let table = text(&output.stdout);
     assert!(table.contains("PID") && table.contains("cst-demo") && table.contains(&serving.pid()), "{table}");
-    // What limits shows once blocks have gone through all stages.
+    // The limiting resource is known once blocks have passed through all stages.
     until("the slowest stage limits", || text(&sight.output(&["pipeline", "show"]).stdout).contains("I/O limits"));
     for which in [&[][..], &["cst-demo"], &[serving.pid().as_str()]] {
         let output = sight.output(&[&["pipeline", "show"], which].concat());
@@ -138,7 +138,7 @@ fn a_running_pipeline_is_listed_and_shown() {
     let live = sight.json(&["pipeline", "show", "cst-demo"]);
     assert_eq!(live["report"]["stages"][2]["name"], "write");
     assert_eq!(live["report"]["priorities"], "adjust-once");
-    // The sender is faster than the writer: it lowers itself.
+    // The sender is faster than the writer, so it lowers its own priority.
     until("the rule acts", || {
         let live = sight.json(&["pipeline", "show", "cst-demo"]);
         live["report"]["stages"][1]["actions_count"] == 1

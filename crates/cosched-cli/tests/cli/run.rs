@@ -1,4 +1,4 @@
-//! `cosched run` against a daemon that pretends.
+//! `cosched run` against a fake daemon.
 
 use crate::fake::{DIES, Fake, Place, bounded, ended, refusal, text, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -124,7 +124,7 @@ fn start_ready(place: &Place, words: &[&str]) -> (Child, BufReader<std::process:
 fn signals_sent_to_the_launcher_reach_the_command() {
     let place = Place::new();
     let _fake = Fake::start(&place.socket);
-    // It ends by itself, too: nothing else here would end it.
+    // It also ends by itself, because nothing else here would end it.
     let script = "trap 'exit 40' TERM; trap 'exit 41' USR1; trap 'exit 42' INT; echo ready; \
                   for i in $(seq 1200); do sleep 0.05; done";
     for (signal, code) in [(Signal::TERM, 40), (Signal::USR1, 41), (Signal::INT, 42)] {
@@ -216,7 +216,7 @@ fn without_any_daemon_left_the_exit_code_is_still_the_commands() {
 #[test]
 fn only_a_daemon_that_a_command_has_started_is_replaced_when_it_dies_while_it_is_asked() {
     let place = Place::new();
-    // The client itself asks twice: the first connection might have been one that the daemon had closed before.
+    // The client itself asks twice: the daemon might already have closed the first connection before.
     for (operators, asked) in [(true, 2), (false, 4)] {
         let fake = Fake::with(&place.socket, |_| Err(DIES.into()));
         fake.state().operators = operators;
@@ -314,7 +314,7 @@ fn a_daemon_is_started_on_demand_in_a_session_of_its_own() {
     assert_eq!(std::fs::read_to_string(place.path("session")).unwrap(), "true");
 }
 
-/// Not a test by itself: the daemon of the test above.
+/// Not a test of its own: the daemon of the test above.
 #[test]
 fn daemon_on_demand() {
     let Some(socket) = std::env::var_os("FAKE_DAEMON") else { return };
@@ -324,9 +324,9 @@ fn daemon_on_demand() {
     fake.until("the job's end", |state| state.jobs.first().is_some_and(|job| job.exit.is_some()));
     let own_session = rustix::process::getsid(None).unwrap() == rustix::process::getpid();
     std::fs::write(socket.with_file_name("session"), own_session.to_string()).unwrap();
-    // The client reads the answer before its daemon goes.
+    // The client reads the answer before its daemon ends.
     std::thread::sleep(std::time::Duration::from_millis(300));
-    // Not by returning: the fake's threads would be waited for.
+    // Returning would wait for the fake's threads.
     std::process::exit(0);
 }
 

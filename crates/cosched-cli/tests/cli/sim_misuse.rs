@@ -1,4 +1,5 @@
-//! `cosched sim` as a sceptic uses it: bad input is told with its code, and the numbers are those of the interface.
+//! `cosched sim` with bad input, which must be reported with its exit code, and checks that the numbers are those of
+//! the interface.
 
 use crate::fake::{Place, text};
 use serde_json::Value;
@@ -34,7 +35,7 @@ fn list(place: &Place, lines: &str) -> String {
     file(place, "jobs.csv", format!("arrival_s,tasks,exec_s,type\n{lines}"))
 }
 
-/// A command that must fail: its code, and what it says.
+/// A command that must fail: checks its exit code and its message.
 fn refused(place: &Place, words: &[&str], code: i32, part: &str) {
     let output = place.output(words);
     let message = text(&output.stderr);
@@ -282,7 +283,7 @@ fn help_of_single_runs() {
     insta::assert_snapshot!("sim_run_help", crate::commands::help(&Place::new(), &["sim", "sim run", "sim program"]));
 }
 
-/// The jobs would take hours: a path that cannot be written is told before them.
+/// The jobs would take hours: a path that cannot be written is reported before the simulation.
 #[test]
 fn outputs_are_tried_before_a_long_simulation() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What `cosched sim` gives: files of a run, comparisons, sweeps that are killed, and what goes wrong.
+//! The results of `cosched sim`: files of a run, comparisons, sweeps that are killed, and failures.
 
 use crate::fake::{Place, bounded, text, until};
 use serde_json::Value;
@@ -83,7 +83,7 @@ fn a_run_writes_all_its_files() {
         trace["traceEvents"].as_array().unwrap().iter().filter_map(|e| e["ts"].as_f64()).fold(f64::MAX, f64::min);
     assert_eq!(first, 50_000.0, "the window begins at 50 ms");
     assert!(text(&read("trace-text")).lines().count() > 100);
-    // A file on standard output is alone there.
+    // A file on standard output must be the only one there.
     let words = [&["sim", "run", "--strategy", "SB", "--jobs", &jobs, "--csv", "-"][..], &MACHINE].concat();
     assert_eq!(place.output(&words).stdout, read("csv"));
 }
@@ -175,7 +175,7 @@ fn tables_of_comparisons() {
     let rows: Vec<Value> = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(rows.iter().map(|row| row["strategy"].as_str().unwrap()).collect::<Vec<_>>(), ["GS", "SB", "PB"]);
     assert!(rows[0]["response_ratio"].is_null() && rows[1]["response_ratio"].is_number());
-    // The order of threads and the terminal change nothing.
+    // The number of threads and the terminal make no difference.
     assert_eq!(place.output(&[&words[..], &["--threads", "1"]].concat()).stdout, output.stdout);
 }
 

@@ -1,4 +1,4 @@
-//! `cosched workload` and `cosched sim backfill`, as their users run them: no daemon is needed.
+//! `cosched workload` and `cosched sim backfill`, as users run them: no daemon is needed.
 
 use crate::fake::{Place, text};
 use serde_json::Value;
@@ -52,7 +52,7 @@ fn show_is_for_people_and_for_pages() {
     }
     let page = std::fs::read_to_string(page).unwrap();
     assert_eq!(page.matches("<svg").count(), 4);
-    // Nothing is fetched from anywhere.
+    // Nothing is loaded from elsewhere.
     assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("url("), "{page}");
     assert!(!page.contains("NaN") && page.contains("maximum likelihood (EM), KS"));
 }
@@ -151,7 +151,7 @@ fn one_seed_gives_one_list() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout).to_string()
     };
-    // The bytes are the same on every machine; another value here is another generator.
+    // The bytes are the same on every machine; a different value means that the generator has changed.
     insta::assert_snapshot!("generated", ["WL8", "ctc-1996-refit", "lublin"].map(|model| list(&[model])).join("\n"));
     assert_eq!(list(&["WL3"]), list(&["wl3", "--seed", "1"]));
     assert_ne!(list(&["WL3"]), list(&["WL3", "--seed", "2"]));

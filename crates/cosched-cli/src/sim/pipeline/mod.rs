@@ -40,7 +40,7 @@ pub(crate) struct RunPipeline {
     actions: bool,
 }
 
-/// One rule, and what it led to.
+/// A rule and its result.
 struct Simulated {
     priorities: Priorities,
     outcome: PipelineOutcome,

@@ -1,4 +1,4 @@
-//! What the model says of the pipeline that is simulated: both are fed by one file (decision 0013).
+//! The model's prediction for the simulated pipeline: both read the same file (decision 0013).
 
 use crate::out::Failure;
 use cosched_model::pipeline::{Limiting, Pipeline, Stage};
@@ -6,13 +6,13 @@ use cosched_sim::pipeline::{PipelineSpec, StageSpec};
 
 /// The closed form beside the simulation.
 pub(super) struct Predicted {
-    /// No schedule is faster, s.
+    /// A lower bound for all schedules, s.
     pub(super) bound_s: f64,
-    /// The time to expect, s.
+    /// The expected time, s.
     pub(super) time_s: f64,
-    /// If nothing overlapped, s.
+    /// The time without any overlap, s.
     pub(super) serial_s: f64,
-    /// What gives the pipeline its period.
+    /// The resource that determines the pipeline's period.
     pub(super) limiting: String,
 }
 

@@ -17,7 +17,7 @@ fn columnsort(io_us: f64, compute_us: f64, cpus: u32, buffers: u32, extra: &str)
     toml::from_str(&text).unwrap()
 }
 
-/// Simulated time over the model's, and over its bound.
+/// Simulated time relative to the model's, and relative to its bound.
 fn ratios(spec: &PipelineSpec) -> (f64, f64) {
     let out = simulate(spec, "default".parse::<Priorities>().unwrap()).unwrap();
     let model = predict::model(spec);
@@ -63,7 +63,7 @@ fn the_papers_programs_take_about_the_papers_time() {
         let spec = read(&folder.join(file)).unwrap();
         let out = simulate(&spec, "default".parse::<Priorities>().unwrap()).unwrap();
         let simulated_s = out.elapsed_ns as f64 / 1e9;
-        // Their times per stage were chosen from the table's sums, so this shows that the files are what they say.
+        // Their times per stage were chosen from the table's sums, so this checks that the files contain them.
         assert!((simulated_s / published_s - 1.0).abs() < 0.05, "{file}: {simulated_s} s");
         assert_eq!(predict::predict(&spec).unwrap().limiting, limits, "{file}");
     }

@@ -1,4 +1,4 @@
-//! What `cosched sim pipeline` prints for people.
+//! The text output of `cosched sim pipeline`.
 
 use super::predict::Predicted;
 use super::{RunPipeline, Simulated};
@@ -63,7 +63,7 @@ fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
-/// Each stage's time, as parts of its threads' time.
+/// Each stage's time, as fractions of its threads' time.
 fn stages(out: &PipelineOutcome, width: Option<usize>) -> String {
     let columns = [
         words("STAGE", 0),
@@ -95,7 +95,7 @@ fn stages(out: &PipelineOutcome, width: Option<usize>) -> String {
     render(&columns, &out.stages.iter().map(cells).collect::<Vec<_>>(), width)
 }
 
-/// What was tried, and how it ended; the windows in between that compare are left out.
+/// The changes that were tried, and their results; the comparison windows in between are left out.
 fn actions(spec: &PipelineSpec, out: &PipelineOutcome, width: Option<usize>) -> String {
     let columns = [numbers("AT", 0), words("STAGE", 0), words("CHANGE", 0), words("WHY", 0)];
     let shown = out.told.iter().filter(|told| !told.why.is_some_and(|why| why.compares()));

@@ -1,4 +1,4 @@
-//! The first line: which machine, what policy, how many jobs, and whatever is wrong.
+//! The first line: the machine, the policy, the number of jobs, and any problems.
 
 use super::Theme;
 use crate::format;
@@ -48,7 +48,7 @@ fn counts(status: &Status) -> String {
     if parts.is_empty() { "no jobs".into() } else { parts.join(", ") }
 }
 
-/// How the list of jobs differs from all of them by id.
+/// How the displayed list differs from all jobs in order of their ids.
 fn listed(view: &View) -> Option<Span<'static>> {
     let order = match (view.sort, view.turned) {
         (Sort::Id, false) => String::new(),
@@ -59,7 +59,7 @@ fn listed(view: &View) -> Option<Span<'static>> {
     (!text.is_empty()).then(|| text.into())
 }
 
-/// Only what somebody has to know of the clock.
+/// Shown only if there is something to know about the clock.
 fn clock(status: &Status, theme: Theme) -> Option<Span<'static>> {
     let clock = status.clock.as_ref()?;
     match (&clock.holds_slots, clock.steps) {

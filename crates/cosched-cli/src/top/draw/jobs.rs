@@ -9,7 +9,7 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
-/// A column: title, width, at the right, and the least width of the screen that shows it.
+/// A column: its title, width, alignment, and the minimum width of a screen that shows it.
 struct Column {
     title: &'static str,
     width: u16,
@@ -22,7 +22,7 @@ const fn column(title: &'static str, width: u16, right: bool, from_width: u16, t
     Column { title, width, right, from_width, text }
 }
 
-/// The command has what is left.
+/// The command gets the remaining width.
 const COLUMNS: [Column; 15] = [
     column("ID", 5, true, 0, |job| job.id.to_string()),
     column("NAME", 14, false, 0, |job| job.name.clone()),
@@ -41,7 +41,7 @@ const COLUMNS: [Column; 15] = [
     column("OUTSIDE", 7, true, 150, |job| format::or_dash(job.outside_ms.map(format::duration_ms))),
 ];
 
-/// A job that got less than this part of what was due stands out.
+/// A job that received less than this fraction of its due share is highlighted.
 const POOR: f64 = 0.7;
 
 pub(super) fn draw(frame: &mut Frame, view: &mut View, theme: Theme, area: Rect) {

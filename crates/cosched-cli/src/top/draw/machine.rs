@@ -10,10 +10,10 @@ use ratatui::widgets::Paragraph;
 
 /// The width of one CPU's bar with its name.
 const BAR_WIDTH: u16 = 26;
-/// No more lines of bars than this; the rest is summed up.
+/// The maximum number of lines of bars; the rest is summarised.
 const BAR_LINES_MAX: u16 = 8;
 
-/// The lines that it needs.
+/// The number of lines that it needs.
 pub(super) fn wanted(view: &View, width: u16) -> u16 {
     let Some(shot) = &view.shot else { return 0 };
     match nodes_of(&shot.status) {
@@ -45,7 +45,7 @@ pub(super) fn paragraph(view: &View, theme: Theme, unix_ns: u128, area: Rect) ->
     Paragraph::new(lines)
 }
 
-/// The nodes of a cluster; of one machine its CPUs say more.
+/// The nodes of a cluster; for a single machine the CPUs tell more.
 fn nodes_of(status: &Status) -> Option<&[NodeStatus]> {
     let is_alone = status.cluster.as_ref().is_some_and(|cluster| cluster.alone);
     status.nodes.as_deref().filter(|_| !is_alone)
@@ -68,7 +68,7 @@ fn totals(status: &Status) -> String {
 fn bars(load: &Load, theme: Theme, area: Rect) -> Vec<Line<'static>> {
     let in_line = bars_in_line(area.width);
     let room = usize::from(area.height.saturating_sub(1).min(BAR_LINES_MAX)) * in_line;
-    // Of those that do not fit, the last place tells the mean.
+    // The last place shows the mean of those that do not fit.
     let shown = if load.cpus.len() > room { room.saturating_sub(1) } else { load.cpus.len() };
     let mut all: Vec<Vec<Span>> =
         load.cpus[..shown].iter().map(|cpu| bar(&format!("cpu{}", cpu.cpu), cpu.busy, theme)).collect();

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-/// The lines that it needs: a title, and a line a row.
+/// The number of lines that it needs: a title, and one line per row.
 pub(super) fn wanted(view: &View) -> u16 {
     let rows = view.shot.as_ref().map_or(0, |shot| shot.status.matrix.rows.len());
     1 + u16::try_from(rows).unwrap_or(u16::MAX)
@@ -39,7 +39,7 @@ pub(super) fn paragraph(view: &View, theme: Theme, unix_ns: u128, area: Rect) ->
     Paragraph::new(lines)
 }
 
-/// The rows that have room: the first ones, or those that end with the current one.
+/// The rows that fit: the first ones, or those that end with the current one.
 fn window(matrix: &Matrix, current: Option<u32>, room: usize) -> &[Row] {
     let place = matrix.rows.iter().position(|row| Some(row.index) == current).unwrap_or(0);
     let first = (place + 1).saturating_sub(room);
@@ -58,7 +58,7 @@ fn widths(matrix: &Matrix, cells: &[Vec<String>]) -> Vec<usize> {
     (0..matrix.columns.len()).map(width).collect()
 }
 
-/// `cpu12` as `12`: there are many, side by side.
+/// `cpu12` as `12`, because there are many side by side.
 fn name(matrix: &Matrix, column: usize) -> &str {
     matrix.columns.get(column).map_or("", |name| name.strip_prefix("cpu").unwrap_or(name))
 }
@@ -72,7 +72,7 @@ fn aligned(cells: &[String], widths: &[usize]) -> String {
     cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Where there are too many columns: `7×64 ·×2`.
+/// A summary for when there are too many columns: `7×64 ·×2`.
 fn pieces(cells: &[String]) -> String {
     let runs = cells.chunk_by(|a, b| a == b);
     runs.map(|run| format!("{}×{}", run[0], run.len())).collect::<Vec<_>>().join(" ")

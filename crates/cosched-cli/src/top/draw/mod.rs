@@ -1,4 +1,4 @@
-//! The picture: what stands where.
+//! The layout of the screen.
 
 mod header;
 mod jobs;
@@ -12,12 +12,12 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
-/// From this width on, machine and matrix stand side by side.
+/// From this width on, machine and matrix are side by side.
 const WIDE: u16 = 120;
-/// The list of jobs has this many lines at least, its titles included.
+/// The minimum number of lines of the list of jobs, including its titles.
 const JOBS_LINES_MIN: u16 = 5;
 
-/// Draws everything; `unix_ns` is now.
+/// Draws everything; `unix_ns` is the present time.
 pub(super) fn draw(frame: &mut Frame, view: &mut View, unix_ns: u128) {
     let theme = Theme { colour: view.colour };
     let area = frame.area();
@@ -31,7 +31,7 @@ pub(super) fn draw(frame: &mut Frame, view: &mut View, unix_ns: u128) {
     popup::draw(frame, view, theme, area);
 }
 
-/// How many lines the whole picture needs.
+/// The number of lines that the whole picture needs.
 pub(super) fn height(view: &View, width: u16) -> u16 {
     let jobs = u16::try_from(view.jobs().len()).unwrap_or(u16::MAX / 2);
     2 + wanted_top(view, width) + (1 + jobs).max(JOBS_LINES_MIN)
@@ -52,20 +52,20 @@ fn wanted_top(view: &View, width: u16) -> u16 {
     machine::wanted(view, width) + matrix
 }
 
-/// Where the machine and where the matrix stands.
+/// The areas of the machine and of the matrix.
 fn side_by_side(view: &View, area: Rect) -> (Rect, Rect) {
     if area.width >= WIDE {
         let [left, right] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
         return (left, right);
     }
-    // Where there is room for less than both want, the matrix gives way to no more than half.
+    // If there is less room than both want, the matrix gets at most half.
     let machine =
         machine::wanted(view, area.width).min(area.height.saturating_sub(matrix::wanted(view).min(area.height / 2)));
     let [above, below] = Layout::vertical([Constraint::Length(machine), Constraint::Min(0)]).areas(area);
     (above, below)
 }
 
-/// The last line: trouble before messages before the keys.
+/// The last line: problems take precedence over messages, and messages over the keys.
 fn footer(view: &View, theme: Theme) -> Line<'static> {
     if let Mode::Filter = view.mode {
         return Line::styled(format!("filter: {}_   Enter keeps it, Esc shows all jobs", view.filter), theme.strong());
@@ -103,7 +103,7 @@ impl Theme {
         self.tint(Color::Yellow)
     }
 
-    /// Also without colours it must be seen.
+    /// Must be visible without colours, too.
     pub(super) fn bad(self) -> Style {
         self.tint(Color::Red).add_modifier(Modifier::BOLD)
     }
@@ -116,7 +116,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What is chosen, and what runs now.
+    /// For the selected job and the current row.
     pub(super) fn marked(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

@@ -1,4 +1,4 @@
-//! What the user is asked, and the help.
+//! The questions to the user, and the help.
 
 use super::Theme;
 use crate::format;
