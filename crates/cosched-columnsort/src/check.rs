@@ -1,27 +1,27 @@
-//! Whether records are in order, and whether they are the same as before: a checksum of them as a set, as valsort has it (the
-//! sum of the records' CRC-32).
+//! Checks whether records are in order, and computes an order-independent checksum of them, like valsort's (the sum of the
+//! records' CRC-32), to check whether they are the same as before.
 
 use crate::format::Format;
 
-/// What is known of records side by side. Two can be joined, so that blocks may be looked at one by one.
+/// Facts about consecutive records. Two summaries can be joined, so that blocks can be processed one by one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// How many.
+    /// The number of records.
     pub records: u64,
     /// The sum of their CRC-32: it does not depend on their order.
     pub checksum: u128,
-    /// How many have the key of the one before.
+    /// The number of records whose key equals that of the previous one.
     pub duplicates: u64,
-    /// How many have a smaller key than the one before.
+    /// The number of records whose key is smaller than that of the previous one.
     pub unordered: u64,
-    /// The number of the first such.
+    /// The index of the first such record.
     pub first_unordered: Option<u64>,
-    /// The first record's key and the last one's.
+    /// The keys of the first and of the last record.
     ends: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Summary {
-    /// Looks at records side by side.
+    /// Summarises consecutive records.
     pub fn of(format: &Format, bytes: &[u8]) -> Summary {
         let mut summary = Summary::default();
         let mut before: Option<&[u8]> = None;
@@ -46,7 +46,7 @@ impl Summary {
         summary
     }
 
-    /// Adds the records that come next.
+    /// Appends the summary of the records that come next.
     pub fn add(&mut self, next: Summary) {
         if let (Some((_, last)), Some((first, _))) = (&self.ends, &next.ends) {
             match last.cmp(first) {
@@ -70,12 +70,12 @@ impl Summary {
         };
     }
 
-    /// Whether every key is at least that of the record before.
+    /// Whether no key is smaller than the previous one.
     pub fn in_order(&self) -> bool {
         self.unordered == 0
     }
 
-    /// The checksum as it is printed.
+    /// The checksum as it is printed: hexadecimal.
     pub fn checksum_hex(&self) -> String {
         format!("{:x}", self.checksum)
     }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     proptest! {
-        /// Looking at blocks and joining is looking at all.
+        /// The joined summaries of blocks equal the summary of the whole.
         #[test]
         fn blocks_join(bytes in proptest::collection::vec(0u8..5, 0..200), cuts in proptest::collection::vec(0usize..60, 0..6)) {
             let format = Format::new(3, 1, 1).unwrap();

@@ -1,65 +1,65 @@
-//! Records: all of one size, each with a key at one place. Keys are compared as bytes.
+//! Records: all of the same size, each with a key at a fixed place. Keys are compared as bytes.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// How records look.
+/// The format of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Format {
-    /// Bytes of a record.
+    /// The size of a record in bytes.
     pub record_bytes: usize,
-    /// Where its key begins, in bytes.
+    /// The offset of the key in the record, in bytes.
     pub key_offset: usize,
-    /// Bytes of the key.
+    /// The size of the key in bytes.
     pub key_bytes: usize,
 }
 
-/// The records of sortbenchmark.org: 100 bytes, of which the first 10 are the key.
+/// The records of sortbenchmark.org: 100 bytes, the first 10 of which are the key.
 impl Default for Format {
     fn default() -> Format {
         Format { record_bytes: 100, key_offset: 0, key_bytes: 10 }
     }
 }
 
-/// Why there are no such records.
+/// Why a record format, or a file of such records, is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadFormat {
-    /// Records or keys of no bytes.
+    /// Records or keys of 0 bytes.
     #[error("records and keys have at least one byte")]
     Empty,
-    /// Records so large that nothing would fit.
+    /// Records larger than the maximum.
     #[error("a record has at most {} bytes", Format::RECORD_BYTES_MAX)]
     Large,
-    /// A key that is not in the record.
+    /// A key that extends beyond the record.
     #[error("the key ends at byte {end}, but a record has {record_bytes} bytes")]
     KeyOutside {
-        /// Behind the key's last byte.
+        /// The end of the key (exclusive).
         end: usize,
         /// The record's size.
         record_bytes: usize,
     },
-    /// A file that ends inside of a record.
+    /// A file that ends inside a record.
     #[error("{bytes} bytes are {records} records of {record_bytes} bytes and {rest} bytes more")]
     Partial {
         /// The file's size.
         bytes: u64,
-        /// Whole records in it.
+        /// The number of whole records in it.
         records: u64,
         /// The record's size.
         record_bytes: usize,
-        /// The bytes behind the last whole record.
+        /// The number of bytes after the last whole record.
         rest: u64,
     },
 }
 
 impl Format {
-    /// The largest record.
+    /// The size of the largest record in bytes.
     pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
-    /// A format, if it makes sense.
+    /// A format, if it is valid.
     ///
     /// # Errors
-    /// What does not.
+    /// What is wrong with it.
     pub fn new(record_bytes: usize, key_offset: usize, key_bytes: usize) -> Result<Format, BadFormat> {
         if record_bytes == 0 || key_bytes == 0 {
             return Err(BadFormat::Empty);
@@ -73,10 +73,10 @@ impl Format {
         }
     }
 
-    /// How many records a file of so many bytes holds.
+    /// The number of records in a file of `bytes` bytes.
     ///
     /// # Errors
-    /// [`BadFormat::Partial`] if it ends inside of a record.
+    /// [`BadFormat::Partial`] if it ends inside a record.
     pub fn records_in(&self, bytes: u64) -> Result<u64, BadFormat> {
         let size = self.record_bytes as u64;
         match bytes % size {
@@ -91,7 +91,8 @@ impl Format {
         &record[self.key_offset..self.key_offset + self.key_bytes]
     }
 
-    /// Eight bytes of the key from `from` on as a number that orders as they do; zeros behind its end.
+    /// Eight bytes of the key from `from` on, as a number whose order is that of the bytes; zeros
+    /// after the key's end.
     #[inline]
     pub fn word(&self, record: &[u8], from: usize) -> u64 {
         let key = &self.key(record)[from..];

@@ -1,6 +1,7 @@
-//! From a sorted column to blocks of bytes: the records of its runs, one run behind the other, cut into blocks.
+//! From a sorted column to blocks of bytes: the records of its runs, one run after the other, divided into blocks.
 //!
-//! This is the one place where records move. A block may begin and end inside of a record, so that blocks can be whole pages.
+//! This is the only place where records are moved. A block may begin and end inside a record, so that blocks can be whole
+//! pages.
 
 use crate::format::Format;
 use crate::layout::{PAGE, Piece, Run, push_piece};
@@ -8,12 +9,13 @@ use crate::sort::place;
 
 /// A column's records for one file as a stream of bytes.
 ///
-/// In working files each run begins at a page and is rounded up to pages, which lets direct I/O write all of it. In the
-/// output records lie side by side; there the stream begins as far from a page as the first run does in the file.
+/// In working files each run begins at a page and is rounded up to whole pages, so that direct I/O can write all of it. In
+/// the output records are contiguous; there the stream begins at the same offset within a page as the first run does in the
+/// file.
 #[derive(Debug, Clone)]
 pub struct Stream {
     format: Format,
-    /// Where each run begins in the stream and where it ends, without and with what it is rounded up by.
+    /// For each run, where it begins in the stream, and where it ends without and with the padding to whole pages.
     spans: Vec<Span>,
 }
 
@@ -26,7 +28,7 @@ struct Span {
 }
 
 impl Stream {
-    /// The stream of runs to a working file, or of one run to the output.
+    /// The stream of several runs to a working file, or of one run to the output.
     pub fn new(format: Format, runs: Vec<Run>, output: bool) -> Stream {
         let mut at = if output { runs.first().map_or(0, |run| run.offset % PAGE) } else { 0 };
         let spans = runs
@@ -40,12 +42,12 @@ impl Stream {
         Stream { format, spans }
     }
 
-    /// Bytes of the stream.
+    /// The length of the stream in bytes.
     pub fn len(&self) -> u64 {
         self.spans.last().map_or(0, |span| span.end_rounded)
     }
 
-    /// Where its first byte is: as far from a page as in the file.
+    /// The position of its first byte: the offset within a page that it has in the file.
     pub fn begins_at(&self) -> u64 {
         self.spans.first().map_or(0, |span| span.begin)
     }
@@ -55,18 +57,18 @@ impl Stream {
         self.spans.is_empty()
     }
 
-    /// How many of the stream's bytes are in `block`, of blocks of `block_bytes`.
+    /// The number of the stream's bytes in the block with index `block`, with blocks of `block_bytes`.
     pub fn bytes_in(&self, block: u64, block_bytes: u64) -> u64 {
         self.len().saturating_sub(block * block_bytes).min(block_bytes)
     }
 
-    /// The spans that reach into the bytes from `from` to `to`.
+    /// The spans that overlap the bytes from `from` to `to`.
     fn spans(&self, from: u64, to: u64) -> impl Iterator<Item = &Span> {
         let first = self.spans.partition_point(|span| span.end_rounded <= from);
         self.spans[first..].iter().take_while(move |span| span.begin < to)
     }
 
-    /// Where the bytes of a block belong in the file; in the buffer the block begins at `base`.
+    /// The places of a block's bytes in the file; in the buffer the block begins at `base`.
     pub fn pieces(&self, block: u64, block_bytes: u64, base: usize) -> Vec<Piece> {
         let (from, to) = (block * block_bytes, (block + 1) * block_bytes);
         let mut pieces = Vec::new();
@@ -78,7 +80,7 @@ impl Stream {
         pieces
     }
 
-    /// Fills a block from a column in `bytes` that has been put in `order`.
+    /// Fills a block from a column in `bytes` whose sorted order is `order`.
     pub fn fill(&self, block: u64, dest: &mut [u8], bytes: &[u8], order: &[u8]) {
         let (from, to) = (block * dest.len() as u64, (block + 1) * dest.len() as u64);
         for span in self.spans(from, to) {
@@ -90,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// The bytes of a run from `skip` on.
+    /// Copies the bytes of a run, starting at byte `skip` of it.
     fn fill_run(&self, run: &Run, skip: usize, dest: &mut [u8], bytes: &[u8], order: &[u8]) {
         let size = self.format.record_bytes;
         let mut rank = run.first as usize + skip / size;
@@ -123,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What the blocks say about the file, byte by byte, is the runs.
+        /// Together the blocks write exactly the runs to the file, byte by byte.
         #[test]
         fn blocks_are_the_runs(size in 1usize..200, counts in proptest::collection::vec(1u64..60, 1..5),
                                pages in 1u64..3, start in 0u64..10_000, output: bool) {
@@ -137,7 +139,7 @@ mod tests {
                 offset += (count * size as u64).next_multiple_of(PAGE) + PAGE;
                 run
             }).collect();
-            // Records of which no two are alike, in an order of its own.
+            // Records that are all different, in an order that differs from their places.
             let total = first as usize;
             let bytes: Vec<u8> = (0..total * size).map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]).collect();
             let order: Vec<u8> = (0..total).rev().flat_map(|i| ((i * size) as u32).to_le_bytes()).collect();

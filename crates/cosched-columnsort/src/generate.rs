@@ -1,33 +1,33 @@
-//! Records from a seed: the same bytes on every machine, and each record without those before it.
+//! Generates records from a seed: the same bytes on every machine, and each record independently of those before it.
 
 use crate::format::Format;
 
-/// What the keys are like.
+/// The distribution of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keys {
-    /// Any bytes, evenly.
+    /// Uniformly random bytes.
     Random,
-    /// In order already.
+    /// Already in order.
     Sorted,
-    /// In the wrong order.
+    /// In reverse order.
     Reversed,
-    /// Only 16 different ones.
+    /// Only 16 different keys.
     Few,
 }
 
-/// Makes records.
+/// A generator of records.
 #[derive(Debug, Clone, Copy)]
 pub struct Generator {
-    /// What they look like.
+    /// The format of the records.
     pub format: Format,
-    /// What their keys are like.
+    /// The distribution of their keys.
     pub keys: Keys,
-    /// Printable characters only, and a line's end as the last byte, so that programs for lines of text can sort them too.
+    /// Printable characters only, and a newline as the last byte, so that programs for lines of text can sort them too.
     pub lines: bool,
-    /// Other seeds, other records.
+    /// Different seeds give different records.
     pub seed: u64,
-    /// How many there will be.
+    /// The total number of records.
     pub records: u64,
 }
 
@@ -43,7 +43,7 @@ fn mix(state: &mut u64) -> u64 {
 }
 
 impl Generator {
-    /// Writes record number `index`.
+    /// Generates the record with this index.
     pub fn fill(&self, index: u64, record: &mut [u8]) {
         let mut state = self.seed;
         let mut state = mix(&mut state) ^ index.wrapping_mul(0xd134_2543_de82_ef95);
@@ -77,7 +77,7 @@ impl Generator {
         }
     }
 
-    /// A number as a key that orders as it does (its last digits, where the key is short).
+    /// Writes a number as a key whose order is that of the number (only its last digits, if the key is short).
     fn number(&self, mut value: u64, key: &mut [u8]) {
         let (first, base) = if self.lines { (b'0', 10) } else { (0, 256) };
         for byte in key.iter_mut().rev() {

@@ -1,18 +1,18 @@
-//! Where each record goes: which parts of which file a column comes from, and where its sorted records are sent.
+//! Where each record goes: which parts of which file a column is read from, and where its sorted records are sent.
 //!
-//! Steps 2 and 4 move a block of r / s records from every column to every other. A block has a *slot* in a working file: its
-//! bytes in one piece, rounded up to pages. In which order a column's blocks stand does not matter, because it is sorted
-//! next; so a block is written and read in one piece of (r / s) × record bytes, however the matrix is transposed.
+//! Steps 2 and 4 move a block of r / s records from every column to every other. A block has a *slot* in a working file: its bytes
+//! in one piece, rounded up to whole pages. The order of a column's blocks does not matter, because it is sorted next; so a block
+//! is written and read in one piece of (r / s) × record bytes, however the matrix is transposed.
 //!
 //! The working file of process p has s / P *regions*, one for each of its columns, of s slots each:
 //! - after step 2 the block from column j to column c = c' P + p is in slot (j mod P) s/P + c' of region j div P: column j's blocks
-//!   for this process lie side by side, and are written in one piece;
-//! - step 4 puts the block from column c = c' P + p″ to column k = k' P + p into slot p″ s/P + c' of region k'. These are the
-//!   slots that this process has just read as its own column of the same round: the permutation is in place, and column k
-//!   is then the whole region k', read in one piece.
+//!   for this process are contiguous, and are written in one piece;
+//! - step 4 puts the block from column c = c' P + p″ to column k = k' P + p into slot p″ s/P + c' of region k'. These are the slots
+//!   that this process has just read as its own column of the same round: the permutation is in place, and column k is then the
+//!   whole region k', read in one piece.
 //!
-//! So one pass of three has s requests for a column, the others one; and the working file is as large as the input.
-//! Where there is one process it becomes the output: what is written in the last pass lies where it has been read already.
+//! So one of the three passes has s requests for a column, the others have one; and the working file is as large as the input. If
+//! there is only one process, the working file becomes the output: the last pass writes only to places that have been read already.
 
 use std::ops::Range;
 
@@ -20,13 +20,13 @@ use crate::format::Format;
 use crate::shape::Shape;
 use crate::sort::hand_begins;
 
-/// Slots and regions begin at multiples of this, so that direct I/O never has to read what it does not write.
+/// Slots and regions begin at multiples of this, so that direct I/O never has to read back bytes that it does not write.
 pub const PAGE: u64 = 4096;
 
-/// One reading and writing of all records.
+/// One pass over all records: each is read and written once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// All at once: there is one column.
+    /// The whole sort in one pass, if there is only one column.
     Single,
     /// Steps 1 and 2.
     Deal,
@@ -41,7 +41,7 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// The passes of a sort of so many columns, with or without steps 5 to 8 joined.
+    /// The passes of a sort of `columns` columns, with or without steps 5 to 8 joined in one pass.
     pub fn all(columns: u64, joined: bool) -> &'static [Pass] {
         match (columns, joined) {
             (1, _) => &[Pass::Single],
@@ -50,7 +50,7 @@ impl Pass {
         }
     }
 
-    /// What it is called in reports: the steps of the algorithm.
+    /// Its name in reports: the steps of the algorithm.
     pub fn name(self) -> &'static str {
         match self {
             Pass::Single => "sort",
@@ -62,61 +62,61 @@ impl Pass {
         }
     }
 
-    /// Whether it reads the input; otherwise the working file.
+    /// Whether it reads the input; otherwise it reads the working file.
     pub fn reads_input(self) -> bool {
         matches!(self, Pass::Single | Pass::Deal)
     }
 
-    /// Whether it writes the output; otherwise the working files.
+    /// Whether it writes the output; otherwise it writes the working files.
     pub fn writes_output(self) -> bool {
         matches!(self, Pass::Single | Pass::Merge | Pass::Unshift)
     }
 
-    /// Whether records go to other processes, where there are others.
+    /// Whether records are sent to other processes, if there are any.
     pub fn exchanges(self) -> bool {
         matches!(self, Pass::Deal | Pass::Block | Pass::Shift | Pass::Merge)
     }
 }
 
-/// Bytes of a file and their place in a buffer.
+/// A range of a file and its place in a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// Where in the buffer.
+    /// The range of the buffer.
     pub range: Range<usize>,
 }
 
-/// Records that lie side by side in a buffer.
+/// Records that are contiguous in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// Where the first begins.
+    /// Where the first one begins, in bytes.
     pub at: usize,
-    /// How many.
+    /// The number of records.
     pub count: usize,
 }
 
-/// A column to be read: from where, and where its records then are.
+/// A column to read: which parts of the file, and where its records are in the buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Load {
-    /// What to read.
+    /// The parts to read.
     pub pieces: Vec<Piece>,
-    /// The records.
+    /// Where the records are after the read.
     pub held: Vec<Held>,
 }
 
-/// Records of a sorted column that go to one place.
+/// Records of a sorted column that go to one place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The first one's place in the column's order, which is dealt out to [`Layout::hands`]; the others follow there.
+    /// The index of the first one in the column's order, which is dealt out to [`Layout::hands`]; the others follow it there.
     pub first: u64,
-    /// How many.
+    /// The number of records.
     pub count: u64,
-    /// Where they go in the file.
+    /// Their offset in the file.
     pub offset: u64,
 }
 
-/// All that is known of a sort before it begins.
+/// Everything about a sort's data that is known before it starts.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The matrix.
@@ -145,55 +145,56 @@ impl Layout {
         layout
     }
 
-    /// Bytes of the working file of each process. None where there is one column.
+    /// The size in bytes of each process's working file; 0 if there is only one column.
     pub fn working_bytes(&self) -> u64 {
         if self.shape.columns == 1 { 0 } else { self.shape.columns_each() * self.region }
     }
 
-    /// Bytes of the output.
+    /// The size of the output in bytes.
     pub fn output_bytes(&self) -> u64 {
         self.shape.records * self.format.record_bytes as u64
     }
 
-    /// Bytes that the records of a column may take in a buffer, whichever pass it is.
+    /// The maximum space of a column's records in a buffer in any pass, in bytes.
     pub fn column_bytes(shape: Shape, format: Format) -> u64 {
         let input = PAGE + shape.rows.min(shape.records.max(1)) * format.record_bytes as u64;
         let working = if shape.columns == 1 { 0 } else { sizes(shape, format).1 };
         input.next_multiple_of(PAGE).max(working)
     }
 
-    /// The processes' number of columns in a pass: the shifted matrix has one more, which is the first process's.
+    /// A process's number of rounds (columns) in a pass: the shifted matrix has one more column, which belongs to the first
+    /// process.
     pub fn rounds(&self, pass: Pass, process: u64) -> u64 {
         self.shape.columns_each() + u64::from(pass == Pass::Unshift && process == 0)
     }
 
-    /// The column of a process's round.
+    /// The column that a process works on in a round.
     pub fn column(&self, process: u64, round: u64) -> u64 {
         round * self.shape.processes + process
     }
 
-    /// Records of the input in column `j`.
+    /// The number of records of the input in column `j`.
     fn input_count(&self, j: u64) -> u64 {
         self.shape.records.saturating_sub(j * self.shape.rows).min(self.shape.rows)
     }
 
-    /// Records that step 2 moves from column `j` to column `c`: those of rank c, c + s, … .
+    /// The number of records that step 2 moves from column `j` to column `c`: those with ranks c, c + s, … .
     fn deal_count(&self, j: u64, c: u64) -> u64 {
         self.input_count(j).saturating_sub(c).div_ceil(self.shape.columns)
     }
 
-    /// Records that step 4 moves from column `c` to column `k`: those of rank k r/s to (k + 1) r/s.
+    /// The number of records that step 4 moves from column `c` to column `k`: those with ranks k r/s to (k + 1) r/s.
     fn block_count(&self, c: u64, k: u64) -> u64 {
         let block = self.shape.block();
         self.dealt[c as usize].saturating_sub(k * block).min(block)
     }
 
-    /// Records of column `k` after step 4.
+    /// The number of records of column `k` after step 4.
     fn blocked_count(&self, k: u64) -> u64 {
         self.blocked[k as usize]
     }
 
-    /// Records of column `k` that step 6 leaves in column `k`, and that it moves on to column `k` + 1.
+    /// The numbers of records of column `k` that step 6 leaves in column `k`, and that it moves to column `k` + 1.
     pub(crate) fn halves(&self, k: u64) -> (u64, u64) {
         let upper = self.shape.rows - self.shape.half();
         let count = self.blocked_count(k);
@@ -208,19 +209,20 @@ impl Layout {
         region * self.region + slot * self.slot
     }
 
-    /// The block from column `j` to column `c` after step 2, in the file of `c`'s process.
+    /// The offset of the block from column `j` to column `c` after step 2, in the file of `c`'s process.
     fn dealt_at(&self, j: u64, c: u64) -> u64 {
         let (processes, each) = (self.shape.processes, self.shape.columns_each());
         self.slot_at(j / processes, (j % processes) * each + c / processes)
     }
 
-    /// The block from column `c` to column `k` after step 4, in the file of `k`'s process.
+    /// The offset of the block from column `c` to column `k` after step 4, in the file of `k`'s process.
     fn blocked_at(&self, c: u64, k: u64) -> u64 {
         let (processes, each) = (self.shape.processes, self.shape.columns_each());
         self.slot_at(k / processes, (c % processes) * each + c / processes)
     }
 
-    /// Where column `k`'s half that stays is after step 6, and where the half that comes to `k`'s process in the same round.
+    /// After step 6: the offset of the half of column `k` that stays; and, below, of the half that `k`'s process receives in the
+    /// same round.
     fn upper_at(&self, k: u64) -> u64 {
         k / self.shape.processes * self.region
     }
@@ -229,7 +231,7 @@ impl Layout {
         self.upper_at(k) + self.bytes(self.shape.rows - self.shape.half()).next_multiple_of(PAGE)
     }
 
-    /// To how many hands the order of a column is dealt out: step 2 gives each column every s-th record.
+    /// The number of hands to which the order of a column is dealt: step 2 gives each column every s-th record.
     pub fn hands(&self, pass: Pass) -> u64 {
         if pass == Pass::Deal { self.shape.columns } else { 1 }
     }
@@ -247,7 +249,7 @@ impl Layout {
         }
     }
 
-    /// In the buffer it begins as far from a page as in the file, as direct I/O wants it.
+    /// The offset in the buffer has the same distance from a page as that in the file, as direct I/O requires.
     fn load_input(&self, column: u64) -> Load {
         let (offset, count) = (self.bytes(column * self.shape.rows), self.input_count(column));
         if count == 0 {
@@ -258,7 +260,7 @@ impl Layout {
         Load { pieces: vec![Piece { offset, range: at..at + self.bytes(count) as usize }], held }
     }
 
-    /// Slots in the order of the file, so that those side by side are one piece.
+    /// Reads slots in the order of the file, so that adjacent ones become one piece.
     fn load_slots(&self, slots: impl Iterator<Item = (u64, u64)>) -> Load {
         let mut slots: Vec<(u64, u64)> = slots.filter(|(_, count)| *count > 0).collect();
         slots.sort_unstable();
@@ -273,7 +275,8 @@ impl Layout {
         load
     }
 
-    /// The half that came from the column before, and the half that stayed. What came to the first process is of the round before.
+    /// Reads the half that came from the previous column, and the half that stayed. The first process received it in the previous
+    /// round.
     fn load_shifted(&self, column: u64) -> Load {
         let mut parts = Vec::new();
         if column > 0 {
@@ -287,7 +290,8 @@ impl Layout {
         self.load_slots(parts.into_iter())
     }
 
-    /// Where the records of a sorted column go: in the working file of process `to`, or in the output if `to` is the column's own.
+    /// Where the records of a sorted column go: in the working file of process `to`, or in the output if `to` is the column's own
+    /// process.
     pub fn runs(&self, pass: Pass, column: u64, to: u64) -> Vec<Run> {
         let shape = &self.shape;
         let own = column % shape.processes == to;
@@ -327,7 +331,7 @@ impl Layout {
         runs
     }
 
-    /// The places of the output that a shifted column is written to (a whole column where nothing was shifted).
+    /// The range of the output to which a shifted column is written (a whole column, if nothing was shifted).
     pub(crate) fn output_run(&self, pass: Pass, column: u64) -> Run {
         let (rows, half) = (self.shape.rows, self.shape.half());
         let (begin, end) = match pass {
@@ -339,7 +343,7 @@ impl Layout {
     }
 }
 
-/// Bytes of a slot and of a region.
+/// The sizes of a slot and of a region in bytes.
 fn sizes(shape: Shape, format: Format) -> (u64, u64) {
     let size = format.record_bytes as u64;
     let slot = (shape.block() * size).next_multiple_of(PAGE);
@@ -348,7 +352,7 @@ fn sizes(shape: Shape, format: Format) -> (u64, u64) {
     (slot, (shape.columns * slot).max(upper + lower))
 }
 
-/// Adds a piece, to the one before if it goes on there both in the file and in the buffer.
+/// Appends a piece; merges it with the last one if it is adjacent to that both in the file and in the buffer.
 pub(crate) fn push_piece(pieces: &mut Vec<Piece>, piece: Piece) {
     let goes_on = |last: &&mut Piece| {
         last.offset + last.range.len() as u64 == piece.offset && last.range.end == piece.range.start
@@ -372,14 +376,14 @@ mod tests {
         Layout::new(Shape::new(records, rows, columns, processes).unwrap(), format)
     }
 
-    /// No two pieces share a byte, and all are inside of the file.
+    /// Whether no two pieces overlap, and all are inside the file.
     fn apart(mut pieces: Vec<(u64, u64)>, end: u64) -> bool {
         pieces.sort_unstable();
         pieces.iter().all(|(_, to)| *to <= end) && pieces.windows(2).all(|two| two[0].1 <= two[1].0)
     }
 
     proptest! {
-        /// What one pass writes is what the next one reads: the same records, nowhere two in one place.
+        /// What one pass writes is what the next one reads: the same records, and no two at the same place.
         #[test]
         fn passes_fit_together(each in 1u64..6, processes in 1u64..4, records in 0u64..3000, bytes in 1usize..300) {
             prop_assume!(each * processes > 1);
@@ -412,7 +416,7 @@ mod tests {
             }
         }
 
-        /// The output is written once, from end to end, and each record of a column goes to one place.
+        /// The output is written exactly once, from start to end, and each record of a column goes to one place.
         #[test]
         fn every_record_goes_once(each in 1u64..6, processes in 1u64..4, records in 0u64..3000) {
             prop_assume!(each * processes > 1);
@@ -436,12 +440,12 @@ mod tests {
             prop_assert!(apart(out, layout.output_bytes()));
         }
 
-        /// One process writes the output into the working file: never where something is still to be read.
+        /// A single process writes the output over the working file: never where something has not been read yet.
         #[test]
         fn the_output_may_lie_on_the_working_file(columns in 2u64..9, records in 0u64..3000, bytes in 1usize..300) {
             let layout = layout(records, columns, 1, bytes);
             for pass in [Pass::Merge, Pass::Unshift] {
-                // Step 8 shifts back by half a column, so the last half is written when all has been read.
+                // Step 8 shifts back by half a column, so the last half is written when everything has been read.
                 for column in 0..columns - 1 {
                     let run = layout.output_run(pass, column);
                     let written = run.offset + layout.bytes(run.count);

@@ -1,10 +1,10 @@
 //! Leighton's columnsort out of core: files larger than memory, sorted by pipelines of stages.
 //!
-//! - [`shape`]: the matrix and what it has to be like; [`plan`] chooses one for the memory that there is;
-//! - [`mod@format`]: records and keys; [`sort`] puts a column in order;
-//! - [`layout`]: where each record goes, as pure functions; [`gather`] and [`merge`] take it there;
-//! - [`run`] makes the passes pipelines and runs them, on this process or with [`peers`];
-//! - [`generate`] makes records, [`check`] looks whether they are in order and still the same.
+//! - [`shape`]: the matrix and its conditions; [`plan`] chooses one for the available memory;
+//! - [`mod@format`]: records and keys; [`sort`] sorts a column;
+//! - [`layout`]: where each record goes, as pure functions; [`gather`] and [`merge`] move it there;
+//! - [`run`] builds the passes as pipelines and runs them, in this process or together with [`peers`];
+//! - [`generate`] generates records, [`check`] checks whether they are in order and still the same.
 
 pub mod check;
 pub mod format;

@@ -1,4 +1,5 @@
-//! cosched-columnsort, the program: makes records, sorts them, looks whether they are sorted.
+//! The program cosched-columnsort: generates records, sorts them, and checks whether they are
+//! sorted.
 
 mod cli;
 

@@ -1,25 +1,25 @@
-//! Step 7 for columns whose halves are in order: they are merged, and nothing is sorted again.
+//! Step 7 for columns whose halves are sorted: they are merged, not sorted again.
 
 use crate::format::Format;
 use crate::sort::place;
 
-/// Records in order, one after the other.
+/// Sorted records, one after the other.
 pub struct Sorted<'a> {
     bytes: &'a [u8],
     size: usize,
-    /// Where each begins; none if they lie side by side.
+    /// Where each record begins; None if they are contiguous.
     order: Option<&'a [u8]>,
     next: usize,
     end: usize,
 }
 
 impl<'a> Sorted<'a> {
-    /// The records of the ranks `from` to `to` of a column that was put in `order`.
+    /// The records with ranks `from` to `to` of a column whose order is `order`.
     pub fn ordered(format: &Format, bytes: &'a [u8], order: &'a [u8], from: usize, to: usize) -> Sorted<'a> {
         Sorted { bytes, size: format.record_bytes, order: Some(order), next: from, end: to.max(from) }
     }
 
-    /// Records side by side.
+    /// Contiguous records.
     pub fn side_by_side(format: &Format, bytes: &'a [u8]) -> Sorted<'a> {
         Sorted { bytes, size: format.record_bytes, order: None, next: 0, end: bytes.len() / format.record_bytes }
     }
@@ -38,17 +38,17 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Two sources in order become one stream of bytes, which may be taken in pieces of any length.
+/// Merges two sorted sources into one stream of bytes, which can be taken in pieces of any length.
 pub struct Merging<'a> {
     format: Format,
     first: Sorted<'a>,
     second: Sorted<'a>,
-    /// What did not fit into the last piece.
+    /// The part of a record that did not fit into the last piece.
     begun: &'a [u8],
 }
 
 impl<'a> Merging<'a> {
-    /// Of equal keys the first source's come first.
+    /// Among equal keys, those of the first source come first.
     pub fn new(format: Format, first: Sorted<'a>, second: Sorted<'a>) -> Merging<'a> {
         Merging { format, first, second, begun: &[] }
     }
@@ -66,7 +66,7 @@ impl<'a> Merging<'a> {
         Some(record)
     }
 
-    /// Fills `dest`, as far as there are records; returns how many bytes it wrote.
+    /// Fills `dest` as far as there are records; returns the number of bytes written.
     pub fn fill(&mut self, dest: &mut [u8]) -> usize {
         let size = self.format.record_bytes;
         let mut at = self.begun.len().min(dest.len());
@@ -99,7 +99,7 @@ mod tests {
                             piece in 1usize..17) {
             a.sort_unstable();
             b.sort_unstable();
-            // Three bytes: the key, and whose it is.
+            // Three bytes: the key, and its source.
             let format = Format::new(3, 0, 2).unwrap();
             let bytes = |keys: &[u16], whose| keys.iter().flat_map(|key| [key.to_be_bytes()[0], key.to_be_bytes()[1], whose]).collect::<Vec<u8>>();
             let (first, second) = (bytes(&a, 0), bytes(&b, 1));

@@ -1,9 +1,9 @@
-//! Which matrix for so much memory, and what the sort will take: memory, room on the disk, bytes to move.
+//! Chooses a matrix for the available memory, and computes what the sort will need: memory, disk space, bytes to move.
 //!
-//! The rule: one column if everything fits into memory, because then one pass is enough. Otherwise as many columns as keep a
-//! block, which is the smallest request of the middle pass, at about 1 MiB: many columns keep the pipeline full (filling and
-//! draining it costs a few columns' time in each pass), large blocks keep the disk fast. Within that, what the memory and
-//! r ≥ 2 (s − 1)² allow.
+//! The rule: one column if everything fits into memory, because then a single pass is enough. Otherwise the number of
+//! columns with which a block, which is the smallest request of the middle pass, has about 1 MiB: many columns keep the
+//! pipeline full (filling and draining it costs the time of a few columns in each pass), large blocks keep the disk fast.
+//! All of this within the limits of the memory and of r ≥ 2 (s − 1)².
 
 use serde::Serialize;
 
@@ -12,38 +12,38 @@ use crate::layout::{Layout, PAGE, Pass};
 use crate::shape::{BadShape, Shape, rows_for};
 use crate::sort::{ORDER_BYTES, Sorter, Version};
 
-/// What a sort is asked to be like.
+/// The requested properties of a sort.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
-    /// Records to sort.
+    /// The number of records to sort.
     pub records: u64,
-    /// What they look like.
+    /// The format of the records.
     pub format: Format,
     /// How columns are sorted.
     pub version: Version,
-    /// Steps 5 to 8 in one pass.
+    /// Whether steps 5 to 8 are joined in one pass.
     pub joined: bool,
-    /// Processes.
+    /// The number of processes.
     pub processes: u64,
-    /// Columns that are sorted at once in each process.
+    /// The number of columns that each process sorts concurrently.
     pub sorters: usize,
-    /// The most of them, where autotune may add some.
+    /// The maximum of that number, if autotune may raise it.
     pub sorters_max: usize,
-    /// Threads for a sort in one piece.
+    /// The number of threads for a sort in one piece.
     pub threads: usize,
-    /// Memory for each process, bytes.
+    /// Memory per process in bytes.
     pub memory_bytes: u64,
-    /// Columns in memory at once; none: as many as have something to do.
+    /// The number of columns in memory at once; None: as many as can be worked on.
     pub buffers: Option<usize>,
-    /// Bytes of a block that is written; none: by the column.
+    /// The size of a block that is written, in bytes; None: depending on the column.
     pub block_bytes: Option<usize>,
-    /// Rows and columns; none: by the memory.
+    /// Rows; None: depending on the memory.
     pub rows: Option<u64>,
-    /// See `rows`.
+    /// Columns; None: depending on the memory.
     pub columns: Option<u64>,
 }
 
-/// A sort that can begin.
+/// The plan of a sort that is possible.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The matrix.
@@ -52,69 +52,69 @@ pub struct Plan {
     pub format: Format,
     /// How columns are sorted.
     pub version: Version,
-    /// The passes' steps.
+    /// The names of the passes: their steps.
     pub passes: Vec<&'static str>,
     /// The passes.
     #[serde(skip)]
     pub pass_list: &'static [Pass],
-    /// Sorters in each process.
+    /// The number of sorters in each process.
     pub sorters: usize,
-    /// The most of them that autotune may let work; their memory is counted.
+    /// The maximum number that autotune may activate; their memory is included.
     pub sorters_max: usize,
-    /// Threads of each sorter.
+    /// The number of threads of each sorter.
     pub sorter_threads: usize,
-    /// What each process holds.
+    /// The memory of each process.
     pub memory: Memory,
-    /// The working file of each process, bytes.
+    /// The size of each process's working file in bytes.
     pub working_bytes: u64,
-    /// The output, bytes.
+    /// The size of the output in bytes.
     pub output_bytes: u64,
-    /// Bytes that all passes read and write together.
+    /// The number of bytes that all passes read and write together.
     pub moved_bytes: u64,
 }
 
-/// The memory of one process: numbers of buffers and their bytes.
+/// The memory of one process: numbers of buffers and their sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Columns.
+    /// The number of columns.
     pub columns: usize,
-    /// Bytes of a column's buffer: its records and their order.
+    /// The size of a column's buffer in bytes: its records and their order.
     pub column_bytes: u64,
-    /// Where the order begins in it.
+    /// The offset of the order in the buffer.
     pub order_at: u64,
-    /// Blocks on the way to a file, or to another process and from there to a file.
+    /// The number of blocks on their way to a file, or to another process and from there to a file.
     pub blocks: usize,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block_bytes: u64,
-    /// Half columns on the way to and from other processes.
+    /// The number of half columns on their way to and from other processes.
     pub halves: usize,
-    /// Bytes of one.
+    /// The size of a half column in bytes.
     pub half_bytes: u64,
-    /// What the sorters have of their own, bytes.
+    /// The sorters' own memory in bytes.
     pub sorter_bytes: u64,
-    /// All of it.
+    /// The total in bytes.
     pub total_bytes: u64,
 }
 
-/// Why a sort cannot begin.
+/// Why a sort is not possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoPlan {
-    /// The matrix that was asked for does not sort.
+    /// The requested matrix does not sort.
     Shape(BadShape),
-    /// The matrix that was asked for takes more memory than there is.
+    /// The requested matrix needs more memory than is available.
     Memory {
         /// Rows and columns.
         asked: (u64, u64),
-        /// What it takes.
+        /// The memory that it needs.
         needs_bytes: u64,
-        /// What there is.
+        /// The available memory.
         memory_bytes: u64,
     },
     /// No matrix fits into the memory.
     TooMuch {
-        /// The least memory with which one does.
+        /// The least memory with which a matrix fits.
         needs_bytes: u64,
-        /// What there is.
+        /// The available memory.
         memory_bytes: u64,
     },
     /// A column would have 4 GiB or more.
@@ -124,37 +124,37 @@ pub enum NoPlan {
     },
     /// Fewer buffers than the passes need.
     FewBuffers(usize),
-    /// Blocks that are not whole pages for each process.
+    /// The block size is not a whole number of pages for each process.
     BadBlock {
-        /// What was asked for.
+        /// The requested size.
         bytes: usize,
-        /// What would do.
+        /// The nearest possible size.
         nearest: u64,
     },
 }
 
-/// Blocks are not larger than this unless somebody wants that: enough for a disk, little beside columns.
+/// The largest block unless requested otherwise: enough for a disk, and small compared with columns.
 const BLOCK_BYTES_MAX: u64 = 4 << 20;
-/// Nor smaller: each has a hand-over and a few requests.
+/// The smallest block: each block has the overhead of a hand-off and of a few requests.
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
-/// Blocks in memory at once, between two stages.
+/// The number of blocks in memory between two stages.
 const BLOCKS: usize = 6;
-/// The part of a column that is for one other column: what the middle pass reads in one request.
+/// The wanted size of the part of a column that is for one other column: what the middle pass reads in one request.
 const GOOD_PIECE_BYTES: u64 = 1 << 20;
-/// More columns gain nothing.
+/// More columns than this gain nothing.
 const GOOD_COLUMNS_MAX: u64 = 256;
-/// The paper's pipeline and the last pass hold one column and wait for the next.
+/// The paper's pipeline and the last pass hold one column while they wait for the next.
 const BUFFERS_MIN: usize = 2;
-/// Places in a column are 32 bits wide.
+/// Offsets in a column have 32 bits.
 const COLUMN_BYTES_MAX: u64 = u32::MAX as u64;
-/// No machine has the memory for the columns of a matrix with more of them than this: 2 s³ records.
+/// The limit of the search: no machine has the memory for the columns of a larger matrix, which has 2 s³ records.
 const COLUMNS_MAX: u64 = 1 << 14;
 
 impl Plan {
-    /// A plan for what is wished.
+    /// A plan for the requested properties.
     ///
     /// # Errors
-    /// Why there is none, and what would do.
+    /// Why it is not possible, and what would be.
     pub fn new(wish: &Wish) -> Result<Plan, NoPlan> {
         if let Some(buffers) = wish.buffers.filter(|buffers| *buffers < BUFFERS_MIN) {
             return Err(NoPlan::FewBuffers(buffers));
@@ -184,14 +184,14 @@ impl Plan {
         })
     }
 
-    /// Where each record goes.
+    /// The places of all records.
     pub fn layout(&self) -> Layout {
         Layout::new(self.shape, self.format)
     }
 }
 
 impl Wish {
-    /// Sorters that have something to do: with one column there is one, which uses several threads.
+    /// The number of sorters that have work: with one column there is a single one, which uses several threads.
     fn sorters_for(&self, columns: u64, wanted: usize) -> usize {
         wanted.clamp(1, columns.div_ceil(self.processes).max(1) as usize)
     }
@@ -206,13 +206,13 @@ impl Wish {
         }
     }
 
-    /// What a process of such a matrix holds: the most that any pass holds.
+    /// The memory of a process for such a matrix: the maximum over all passes.
     pub fn memory(&self, shape: Shape) -> Memory {
         let order_at = Layout::column_bytes(shape, self.format);
         let rows = shape.rows.min(shape.records.max(1));
         let column_bytes = (order_at + rows * ORDER_BYTES as u64).next_multiple_of(PAGE);
         let sorters = self.sorters_for(shape.columns, self.sorters_max);
-        // One is read, the sorters have one each, one is gathered from; and the last pass holds one more.
+        // One column is being read, each sorter has one, one is being gathered from; and the last pass holds one more.
         let useful = if shape.columns == 1 { 1 } else { sorters + 3 };
         let columns = self.buffers.unwrap_or(useful).min(shape.columns_each().max(1) as usize + 1);
         let granule = PAGE * self.processes;
@@ -226,7 +226,7 @@ impl Wish {
         Memory { columns, column_bytes, order_at, blocks, block_bytes, halves, half_bytes, sorter_bytes, total_bytes }
     }
 
-    /// The matrix with so many columns that takes the least memory.
+    /// The matrix with this number of columns that takes the least memory.
     fn with_columns(&self, columns: u64) -> Option<Shape> {
         let shape = Shape::new(self.records, rows_for(self.records, columns), columns, self.processes).ok()?;
         self.column_fits(shape).then_some(shape)
@@ -236,7 +236,7 @@ impl Wish {
         Layout::column_bytes(shape, self.format) <= COLUMN_BYTES_MAX
     }
 
-    /// The matrix that was asked for.
+    /// The matrix that was requested.
     fn asked(&self, rows: Option<u64>, columns: Option<u64>) -> Result<Shape, NoPlan> {
         let columns = columns.unwrap_or_else(|| {
             let least = self.records.div_ceil(rows.unwrap_or(1).max(1)).max(1);
@@ -254,7 +254,7 @@ impl Wish {
         Ok(shape)
     }
 
-    /// The matrix by the rule above.
+    /// The matrix according to the rule above.
     fn choose(&self) -> Result<Shape, NoPlan> {
         let bytes = self.records * self.format.record_bytes as u64;
         let wanted = (bytes / GOOD_PIECE_BYTES).isqrt().clamp(2, GOOD_COLUMNS_MAX);
@@ -274,7 +274,7 @@ impl Wish {
                     best = Some((distance, shape));
                 }
             }
-            // From here on 2 (s - 1)^2 makes columns longer again.
+            // From here on the condition on 2 (s - 1)^2 makes columns longer again.
             if columns > wanted && 2 * (columns - 1).pow(2) > self.records.div_ceil(columns) {
                 break;
             }
@@ -380,7 +380,7 @@ mod tests {
     }
 
     proptest! {
-        /// A plan keeps to its memory, and more memory never makes it impossible.
+        /// A plan never exceeds the given memory, and more memory never makes it impossible.
         #[test]
         fn plans_keep_to_the_memory(records in 0u64..50_000_000, mib in 1u64..4000, processes in 1u64..5) {
             let wish = Wish { processes, ..wish(records, mib << 20) };

@@ -1,4 +1,4 @@
-//! A sort from the input to the output: files, passes one after the other, and what they were like.
+//! A sort from the input to the output: opens the files, runs the passes one after the other, and reports on them.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
@@ -17,58 +17,58 @@ use crate::plan::Plan;
 /// What to sort, and how.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The records. They are only read.
+    /// The file of records. It is only read.
     pub input: PathBuf,
-    /// Where the sorted records go, at the end.
+    /// The file to which the sorted records are written.
     pub output: PathBuf,
-    /// Where working files are; none: beside the output, and as the output itself where one process sorts.
+    /// The directory of working files; None: that of the output, and with a single process the output itself is the working file.
     pub temp: Option<PathBuf>,
-    /// The matrix, and what there is of everything.
+    /// The matrix, memory, and numbers of buffers.
     pub plan: Plan,
     /// How files are read and written.
     pub io: IoOptions,
-    /// Where columns are sorted: on workers or on threads of their own.
+    /// Whether columns are sorted on workers or on threads of their own.
     pub kind: Kind,
-    /// Wait until the output is on the disk.
+    /// Sync the output to the disk.
     pub sync: bool,
     /// How the pipelines run.
     pub options: Options,
 }
 
-/// How a sort went.
+/// The results of a sort.
 #[derive(Debug)]
 pub struct Outcome {
     /// A report for each pass.
     pub passes: Vec<Report>,
-    /// From the first open to the output's name, seconds.
+    /// The time from opening the first file until the output has its name, in seconds.
     pub elapsed_s: f64,
-    /// Why bytes of the input or of the output went through the page cache, where all of them did.
+    /// Why the bytes of the input or of the output went through the page cache, if all of them did.
     pub why_buffered: Option<String>,
 }
 
-/// Why a sort failed. The input is as it was, and nothing is left of the output and of working files.
+/// Why a sort failed. The input is unchanged, and nothing is left of the output and of working files.
 #[derive(Debug, thiserror::Error)]
 pub enum SortError {
-    /// A file.
+    /// An error of a file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A pass.
+    /// A pass failed.
     #[error(transparent)]
     Pass(#[from] Failure),
-    /// The input has another length than the plan says.
+    /// The length of the input is not the one in the plan.
     #[error("the input has {now_bytes} bytes, but the plan is for {planned_bytes}")]
     Changed {
-        /// What it has.
+        /// Its length now.
         now_bytes: u64,
-        /// What it should have.
+        /// The length in the plan.
         planned_bytes: u64,
     },
-    /// The other processes.
+    /// An error of the communication with the other processes.
     #[error("the processes of the sort do not reach each other: {0}")]
     Peers(BoxError),
 }
 
-/// The output, or another process's.
+/// The output file: created by this process, or shared by the first one.
 enum Target {
     Own(Output),
     /// The first process gives it its name.
@@ -80,7 +80,7 @@ impl Job {
         self.io.engine.map_or(Caching::Direct, Engine::caching)
     }
 
-    /// Opens the input, and makes sure that it is what the plan is for.
+    /// Opens the input, and checks that it matches the plan.
     fn open_input(&self) -> Result<Arc<BlockFile>, SortError> {
         let input = BlockFile::open(&self.input, self.caching())?;
         let planned_bytes = self.plan.output_bytes;
@@ -90,7 +90,7 @@ impl Job {
         }
     }
 
-    /// The first process makes the output, the others open it.
+    /// The first process creates the output, the others open it.
     fn open_output(&self, peers: Option<&dyn Peers>, named: impl Fn(&Path)) -> Result<Target, SortError> {
         let Some(peers) = peers else { return Ok(Target::Own(self.create_output(false)?)) };
         match self.share_unnamed(peers)? {
@@ -99,13 +99,13 @@ impl Job {
         }
     }
 
-    /// On one machine the others reach a file without a name by the first one's descriptor. None if one of them cannot.
+    /// On one machine the others can open a file without a name by the first process's descriptor. None if one of them cannot.
     fn share_unnamed(&self, peers: &dyn Peers) -> Result<Option<Target>, SortError> {
         let own = if peers.rank() == 0 { Some(self.create_output(false)?) } else { None };
         let path =
             own.as_ref().map(|own| format!("/proc/{}/fd/{}", std::process::id(), own.file().as_fd().as_raw_fd()));
         let place = share_path(peers, path.as_deref().map(Path::new)).map_err(SortError::Peers)?;
-        // Elsewhere the same number may be another process's.
+        // On another machine the same process ID may belong to a different process.
         let mine = identity(&place).map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()].concat());
         let mut first = mine.clone().unwrap_or_else(|| vec![0; 16]);
         peers.broadcast(&mut first).map_err(SortError::Peers)?;
@@ -118,7 +118,7 @@ impl Job {
         Ok(target.filter(|_| without == 0))
     }
 
-    /// Otherwise it has a name that all can open.
+    /// Otherwise the output gets a temporary name, which all can open.
     fn share_named(&self, peers: &dyn Peers, named: impl Fn(&Path)) -> Result<Target, SortError> {
         if peers.rank() > 0 {
             let path = share_path(peers, None).map_err(SortError::Peers)?;
@@ -139,7 +139,7 @@ impl Job {
         Ok(output)
     }
 
-    /// A working file of this process; the output serves where it can.
+    /// Opens a working file of this process; if possible, that is the output itself.
     fn open_working(&self, target: &mut Target, alone: bool) -> Result<Arc<BlockFile>, SortError> {
         if let (Target::Own(output), true, None) = (&mut *target, alone, &self.temp) {
             output.reserve(self.plan.working_bytes)?;
@@ -151,11 +151,11 @@ impl Job {
         Ok(Arc::new(working))
     }
 
-    /// Sorts. `done_bytes` counts the bytes of all passes while they go; `named` is told the output's name where it has one before
-    /// it is complete.
+    /// Runs the sort. `done_bytes` counts the bytes of all passes while they run; `named` is called with the output's temporary
+    /// name, if it has one.
     ///
     /// # Errors
-    /// What failed. Where there are other processes they are to be told ([`Peers::abort`]): they may wait for this one.
+    /// What failed. If there are other processes, they have to be aborted ([`Peers::abort`]), because they may wait for this one.
     pub fn run(
         &self,
         peers: Option<Arc<dyn Peers>>,
@@ -183,7 +183,7 @@ impl Job {
         let mut passes = Vec::new();
         for pass in self.plan.pass_list {
             passes.push(graph(&context, *pass).run(&self.options)?);
-            // Working files of a pass are complete when all processes have written.
+            // The working files of a pass are complete when all processes have written.
             if let Some(peers) = &peers {
                 peers.barrier().map_err(SortError::Peers)?;
             }
@@ -196,13 +196,13 @@ impl Job {
     }
 }
 
-/// Which file a path leads to.
+/// Device and inode of the file at a path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
-/// The first process's path, for all.
+/// Sends the first process's path to all.
 fn share_path(peers: &dyn Peers, path: Option<&Path>) -> Result<PathBuf, BoxError> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut bytes = vec![0; 4096];

@@ -1,72 +1,73 @@
 //! The matrix: N records as `rows` × `columns`, in column-major order.
 //!
-//! Leighton (1985): eight steps sort the matrix if `columns` divides `rows` and `rows` ≥ 2 (`columns` − 1)². A matrix that
-//! has more places than there are records is filled up with places that count as +∞; they are at the end of every sorted
-//! column, how many is known without looking, and they are never stored, sent or written.
+//! Leighton (1985): eight steps sort the matrix if `columns` divides `rows` and `rows` ≥ 2 (`columns` − 1)². If a matrix
+//! has more places than there are records, the remaining places count as +∞; they are at the end of every sorted column,
+//! their number is known in advance, and they are never stored, sent or written.
 //!
 //! On P processes column j belongs to process j mod P, so P has to divide `columns`.
 
 use std::fmt;
 
-/// A matrix for so many records on so many processes. Only [`Shape::new`] makes one, so each of them sorts.
+/// A matrix for a number of records on a number of processes. Only [`Shape::new`] creates one, so every instance satisfies
+/// the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Shape {
-    /// Records to sort.
+    /// The number of records to sort.
     pub records: u64,
-    /// Records in a column (r).
+    /// The number of records in a column (r).
     pub rows: u64,
-    /// Columns (s).
+    /// The number of columns (s).
     pub columns: u64,
-    /// Processes (P).
+    /// The number of processes (P).
     pub processes: u64,
 }
 
 /// Why a matrix would not sort, and the nearest ones that do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadShape {
-    /// Rows, columns and records that were asked for.
+    /// The requested rows, columns and records.
     pub asked: (u64, u64, u64),
-    /// What is wrong.
+    /// The condition that is violated.
     pub why: Wrong,
-    /// Rows and columns of matrices that hold the records and do sort, the nearest first.
+    /// Rows and columns of matrices that hold the records and satisfy all conditions, the nearest first.
     pub nearest: Vec<(u64, u64)>,
 }
 
-/// The condition that does not hold.
+/// The condition that is violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// No rows or no columns.
+    /// There are no rows or no columns.
     Empty,
-    /// The columns do not divide the rows.
+    /// The number of columns does not divide the number of rows.
     Division,
     /// Fewer rows than 2 (columns − 1)².
     TooFlat {
-        /// How many rows these columns need.
+        /// The number of rows that this number of columns needs.
         rows_min: u64,
     },
-    /// The processes do not divide the columns.
+    /// The number of processes does not divide the number of columns.
     Processes(u64),
-    /// Fewer places than records.
+    /// There are fewer places than records.
     TooSmall,
 }
 
-/// The fewest rows that so many columns allow: 2 (columns − 1)², rounded up to a multiple of the columns.
+/// The minimum number of rows for a number of columns: 2 (columns − 1)², rounded up to a multiple of the columns.
 pub fn rows_min(columns: u64) -> u64 {
     let square = columns.saturating_sub(1).saturating_mul(columns.saturating_sub(1)).saturating_mul(2);
     square.max(1).div_ceil(columns).saturating_mul(columns)
 }
 
-/// The fewest rows with which so many columns hold the records and sort them.
+/// The minimum number of rows with which this number of columns holds the records and sorts them.
 pub fn rows_for(records: u64, columns: u64) -> u64 {
     let full = records.div_ceil(columns).div_ceil(columns).max(1) * columns;
     full.max(rows_min(columns))
 }
 
 impl Shape {
-    /// A matrix, if it sorts.
+    /// A matrix, if it satisfies the conditions.
     ///
     /// # Errors
-    /// The condition that does not hold, with the nearest matrices for which all hold.
+    /// The condition that is violated, with the nearest matrices that satisfy all of them.
     pub fn new(records: u64, rows: u64, columns: u64, processes: u64) -> Result<Shape, BadShape> {
         let wrong = if rows == 0 || columns == 0 {
             Some(Wrong::Empty)
@@ -90,25 +91,25 @@ impl Shape {
         }
     }
 
-    /// Records of a block: the part of a column that goes to one other column in steps 2 and 4 (r / s).
+    /// The number of records of a block: the part of a column that goes to one other column in steps 2 and 4 (r / s).
     pub fn block(&self) -> u64 {
         self.rows / self.columns
     }
 
-    /// Records by which step 6 shifts: half a column, rounded down. Half rounded down is enough: what is not yet in order
-    /// after step 5 spans at most (s − 1)² ≤ ⌊r / 2⌋ places.
+    /// The number of records by which step 6 shifts: half a column, rounded down. Rounding down is enough: what is not yet
+    /// in order after step 5 spans at most (s − 1)² ≤ ⌊r / 2⌋ places.
     pub fn half(&self) -> u64 {
         self.rows / 2
     }
 
-    /// Columns of each process.
+    /// The number of columns of each process.
     pub fn columns_each(&self) -> u64 {
         self.columns / self.processes
     }
 }
 
-/// Matrices near the one asked for: the same columns with enough rows; the same rows with fewer columns; and the least that
-/// holds the records at all.
+/// Matrices near the requested one: the same columns with enough rows; the same rows with fewer columns; and the smallest
+/// that holds the records.
 fn nearest(records: u64, rows: u64, columns: u64, processes: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let mut add = |rows: u64, columns: u64| {
@@ -117,13 +118,13 @@ fn nearest(records: u64, rows: u64, columns: u64, processes: u64) -> Vec<(u64, u
             found.push((rows, columns));
         }
     };
-    // Columns may not be even one: round them to the processes, both ways.
+    // The number of columns may not be a multiple of the processes: round it both up and down.
     for columns in [columns.next_multiple_of(processes), columns / processes * processes] {
         if columns > 0 {
             add(rows_for(records, columns).max(rows / columns * columns).max(rows_min(columns)), columns);
         }
     }
-    // Fewer columns, with as many rows as were asked for (rounded up to a multiple).
+    // Fewer columns, with the requested number of rows (rounded up to a multiple).
     let flattest = (1..=columns / processes).rev().map(|each| each * processes).find(|fewer| {
         let rows = rows.next_multiple_of(*fewer);
         rows >= rows_min(*fewer) && rows.saturating_mul(*fewer) >= records
@@ -194,7 +195,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for: either it is a shape, or each of the suggestions is.
+        /// For any request: either it is a valid shape, or each of the suggestions is.
         #[test]
         fn suggestions_work(records in 0u64..100_000, rows in 0u64..5_000, columns in 0u64..80, processes in 1u64..5) {
             match Shape::new(records, rows, columns, processes) {

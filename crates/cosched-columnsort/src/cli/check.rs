@@ -1,4 +1,5 @@
-//! `cosched-columnsort check`: a pipeline that reads blocks, sums them up on all CPUs, and joins the sums in order.
+//! `cosched-columnsort check`: a pipeline that reads blocks, summarises them on all CPUs, and joins the summaries
+//! in order.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ use super::out::{self, EXIT_FAILED, Problem};
 use super::progress::Progress;
 use super::{common, machine, stop};
 
-/// Bytes of a block, about.
+/// The approximate size of a block in bytes.
 const BLOCK_BYTES: usize = 4 << 20;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<u8, Problem> {
@@ -71,7 +72,7 @@ fn text(summary: &Summary, same: Option<bool>, path: &Path) -> String {
     )
 }
 
-/// Sums up a file.
+/// Summarises a file.
 fn look(args: &CheckArgs, path: &Path, format: &Format) -> Result<Summary, Problem> {
     let format = *format;
     let cpus = machine::cpus();

@@ -1,4 +1,4 @@
-//! From options to what the library takes.
+//! Converts options to the library's types.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::args::{EngineArg, MatrixArgs, RecordArgs};
 use super::out::{EXIT_USAGE, Problem};
 use super::{machine, size};
 
-/// The records that were described.
+/// The record format that the options describe.
 pub(crate) fn format(args: &RecordArgs) -> Result<Format, Problem> {
     Format::new(args.record_size, args.key_offset, args.key_size).map_err(|e| {
         Problem::explained(EXIT_USAGE, "there are no such records", e, "see --record-size, --key-offset and --key-size")
     })
 }
 
-/// How many records a file holds.
+/// The number of records in a file.
 pub(crate) fn records_of(path: &Path, format: &Format) -> Result<u64, Problem> {
     let what = format!("cannot sort {}", path.display());
     let meta = std::fs::metadata(path).map_err(|e| {
@@ -33,17 +33,18 @@ pub(crate) fn records_of(path: &Path, format: &Format) -> Result<u64, Problem> {
     })
 }
 
-/// How files are moved.
+/// The options for reading and writing files.
 pub(crate) fn io(engine: EngineArg) -> IoOptions {
     IoOptions { engine: engine.0, ..IoOptions::default() }
 }
 
-/// Memory for each of so many processes of this machine, if none was given.
+/// The default of the memory per process: a quarter of what is available on this machine, shared by
+/// `processes` processes.
 pub(crate) fn memory(args: &MatrixArgs, processes: u64) -> u64 {
     args.memory.unwrap_or_else(|| machine::memory_available_bytes() / 4 / processes)
 }
 
-/// A plan for what was asked.
+/// A plan for the given options.
 pub(crate) fn plan(
     args: &MatrixArgs,
     format: Format,
@@ -65,7 +66,7 @@ pub(crate) fn plan(
         joined: args.passes == 3,
         processes,
         sorters: args.incarnations,
-        // Autotune may let more of them work.
+        // Autotune may raise the number of active sorters.
         sorters_max: if matches!(priorities, Priorities::Auto) {
             args.incarnations.max(machine::cpus())
         } else {
@@ -81,7 +82,7 @@ pub(crate) fn plan(
     Plan::new(&wish).map_err(|no| Problem::explained(EXIT_USAGE, "there is no such sort", &no, &hint(&no)))
 }
 
-/// What would do.
+/// A hint with values that would work.
 fn hint(no: &NoPlan) -> String {
     match no {
         NoPlan::Shape(bad) => {

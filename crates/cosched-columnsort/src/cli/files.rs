@@ -1,10 +1,10 @@
-//! Checks of files that the program is to write.
+//! Checks and writes of the program's output files.
 
 use std::path::Path;
 
 use super::out::{EXIT_USAGE, Problem};
 
-/// An output that is there is replaced only if that was said.
+/// Refuses to replace an existing output, unless `force` is set.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Problem> {
     if force || std::fs::symlink_metadata(path).is_err() {
         return Ok(());
@@ -18,7 +18,7 @@ pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Problem> {
     ))
 }
 
-/// Writes a small file of results.
+/// Writes a small file with results.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
     std::fs::write(path, text).map_err(|e| Problem::failed(format!("cannot write {}: {e}", path.display())))
 }

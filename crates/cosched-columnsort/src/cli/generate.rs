@@ -13,7 +13,7 @@ use super::out::{self, EXIT_USAGE, Problem};
 use super::progress::Progress;
 use super::{common, files, machine, size, stop};
 
-/// Bytes of a block, about.
+/// The approximate size of a block in bytes.
 const BLOCK_BYTES: usize = 4 << 20;
 
 pub(crate) fn run(args: &GenerateArgs) -> Result<u8, Problem> {

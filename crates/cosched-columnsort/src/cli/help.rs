@@ -1,4 +1,4 @@
-//! The texts after the options: examples and exit codes.
+//! The help texts after the options: examples and exit codes.
 
 pub(crate) const MAIN: &str = "\
 Examples:

@@ -1,14 +1,15 @@
-//! What this machine lets the program use.
+//! The resources of this machine that the program may use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// CPUs that this process may use.
+/// The number of CPUs that this process may use.
 pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Memory that is to be had, bytes: what the kernel calls available, or what the cgroups leave, if that is less.
+/// The available memory in bytes: the kernel's MemAvailable or the smallest memory limit of this process's cgroups, whichever is
+/// less. 1 GiB if neither is known. What the cgroups use already is not subtracted.
 pub(crate) fn memory_available_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = meminfo.lines().find_map(|line| {
@@ -21,7 +22,8 @@ pub(crate) fn memory_available_bytes() -> u64 {
     limits.chain(available).min().unwrap_or(1 << 30)
 }
 
-/// Where the memory controller of a line of /proc/self/cgroup is mounted, our place in it, and the name of the limit's file.
+/// For a line of /proc/self/cgroup with the memory controller: its mount point, this process's path in it, and the name of
+/// the limit's file.
 fn memory_cgroup(line: &str) -> Option<(PathBuf, PathBuf, &'static str)> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -33,7 +35,7 @@ fn memory_cgroup(line: &str) -> Option<(PathBuf, PathBuf, &'static str)> {
     memory.then(|| ("/sys/fs/cgroup/memory".into(), path, "memory.limit_in_bytes"))
 }
 
-/// The smallest limit from our cgroup up to the root.
+/// The smallest limit from this process's cgroup up to the root.
 fn least_limit(root: &Path, path: &Path, file: &str) -> Option<u64> {
     path.ancestors()
         .filter_map(|ancestor| fs::read_to_string(root.join(ancestor).join(file)).ok()?.trim().parse().ok())

@@ -1,4 +1,4 @@
-//! `plan` and `shape`: what would be, without doing it.
+//! `plan` and `shape`: what a sort would do, without doing it.
 
 use cosched_columnsort::plan::Plan;
 use cosched_columnsort::shape::Shape;
@@ -27,7 +27,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8, Problem> {
     Ok(0)
 }
 
-/// A plan in words.
+/// A description of a plan.
 pub(crate) fn describe(plan: &Plan, separate: bool) -> String {
     let (shape, memory) = (plan.shape, plan.memory);
     let steps = match plan.passes.len() {
@@ -39,7 +39,7 @@ pub(crate) fn describe(plan: &Plan, separate: bool) -> String {
         0 => String::new(),
         n => format!(", {n} half columns of {}", size::text(memory.half_bytes)),
     };
-    // One process writes the output where its working file was.
+    // A single process writes the output over its working file.
     let disk = if shape.processes == 1 && !separate {
         format!("{}, the output's room among it", size::text(plan.output_bytes.max(plan.working_bytes)))
     } else {

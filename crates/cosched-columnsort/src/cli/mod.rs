@@ -24,12 +24,12 @@ use clap::Parser;
 use args::{Cli, Command};
 use out::Problem;
 
-/// Everything that the program does.
+/// The whole program.
 pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // clap prints in its own style: help to standard output, errors to standard error.
+            // clap prints in its own style: help on standard output, errors on standard error.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { out::EXIT_USAGE } else { 0 });
         }

@@ -1,13 +1,13 @@
-//! Standard output is data, standard error is talk; and the exit codes.
+//! Output and exit codes: data goes to standard output, messages to standard error.
 
 use std::io::{self, Write};
 
-/// Wrong usage, or a sort that cannot be as it was asked for.
+/// Usage error, or a sort that is not possible as requested.
 pub(crate) const EXIT_USAGE: u8 = 2;
 /// Something failed, or records are not in order.
 pub(crate) const EXIT_FAILED: u8 = 1;
 
-/// Why a command ends without success.
+/// Why a command fails.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) code: u8,
@@ -15,22 +15,22 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Something failed.
+    /// A failure during the work.
     pub(crate) fn failed(message: impl ToString) -> Problem {
         Problem { code: EXIT_FAILED, message: message.to_string() }
     }
 
-    /// What, why and a hint, in the form of all messages.
+    /// A problem with what happened, why, and a hint, in the form of all messages.
     pub(crate) fn explained(code: u8, what: &str, why: impl ToString, hint: &str) -> Problem {
         Problem { code, message: format!("{what}\n  why: {}\n  hint: {hint}", why.to_string()) }
     }
 
-    /// Everything was said already.
+    /// A failure that has been reported already.
     pub(crate) fn silent(code: u8) -> Problem {
         Problem { code, message: String::new() }
     }
 
-    /// Tells the person.
+    /// Prints the message.
     pub(crate) fn say(&self) {
         if !self.message.is_empty() {
             say(&self.message);
@@ -38,12 +38,12 @@ impl Problem {
     }
 }
 
-/// Talks to the person, if somebody listens.
+/// Prints a message to standard error; ignores errors, such as a closed pipe.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "cosched-columnsort: {message}");
 }
 
-/// Writes data. A reader that went away ends the command quietly.
+/// Prints data. If the reader has closed the pipe, the command ends without a message.
 pub(crate) fn print(text: &str) -> Result<(), Problem> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -53,7 +53,7 @@ pub(crate) fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Writes one value as one line of JSON.
+/// Prints a value as one line of JSON.
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<(), Problem> {
     print(&format!("{value}\n"))
 }

@@ -1,4 +1,4 @@
-//! Man pages and shell completions, from the options' own definitions.
+//! Man pages and shell completions, generated from the definitions of the options.
 
 use std::path::Path;
 

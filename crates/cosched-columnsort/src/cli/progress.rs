@@ -1,4 +1,4 @@
-//! How far it is, on a line of the terminal that is written again and again.
+//! Progress, on a line of the terminal that is rewritten repeatedly.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::size;
 
-/// Writes while it lives.
+/// Prints progress until it is dropped.
 pub(crate) struct Progress {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -17,7 +17,8 @@ pub(crate) struct Progress {
 const PERIOD: Duration = Duration::from_millis(200);
 
 impl Progress {
-    /// Shows `done_bytes` of `total_bytes`, if somebody looks. `steps`: what it is at, in equal shares.
+    /// Shows `done_bytes` of `total_bytes`, if standard error is a terminal. `steps`: the names of the
+    /// steps, which have equal shares of the bytes.
     pub(crate) fn start(
         quiet: bool,
         done_bytes: &Arc<AtomicU64>,
@@ -55,7 +56,7 @@ fn write_line(text: &str) {
     let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
 }
 
-/// What the line says.
+/// The text of the line.
 fn line(done: u64, total: u64, steps: &[&str], elapsed_s: f64) -> String {
     let share = if total == 0 { 1.0 } else { (done as f64 / total as f64).min(1.0) };
     let step = steps.get((share * steps.len() as f64) as usize).or(steps.last()).copied().unwrap_or_default();

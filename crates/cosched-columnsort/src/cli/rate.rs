@@ -1,5 +1,5 @@
-//! `cosched-columnsort rate`: how fast bytes go from a file to a directory, by the stages that a sort uses. Each pass of a sort
-//! moves all bytes once in this way, so that this is the disk's part of its bound.
+//! `cosched-columnsort rate`: how fast bytes can be copied from a file to a directory, with the stages that a sort uses. Each
+//! pass of a sort moves all bytes once in this way, so this is the disk's part of a sort's lower bound.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::args::RateArgs;
 use super::out::{self, Problem};
 use super::{common, size, stop};
 
-/// Bytes of a block: what a sort writes at once.
+/// The size of a block in bytes: what a sort writes at once.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Blocks between the two stages: enough for both to be busy.
+/// Number of blocks between the two stages: enough to keep both busy.
 const BLOCKS: usize = 8;
 
 pub(crate) fn run(args: &RateArgs) -> Result<u8, Problem> {
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &RateArgs) -> Result<u8, Problem> {
     Ok(0)
 }
 
-/// From the input to a file without a name.
+/// Copies from the input to a file without a name.
 fn copy(args: &RateArgs) -> Result<Report, Problem> {
     let io = common::io(args.io);
     let caching = io.engine.map_or(Caching::Direct, Engine::caching);

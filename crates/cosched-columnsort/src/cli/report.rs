@@ -1,4 +1,4 @@
-//! What a sort was like, as data and as text.
+//! The results of a sort, as data and as text.
 
 use cosched_columnsort::plan::Plan;
 use cosched_columnsort::run::Outcome;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::size;
 
-/// The result as JSON. `actions` are what rules for priorities did, of all passes.
+/// The result as JSON. `actions` contains the actions of the priority rules in all passes.
 pub(crate) fn json(plan: &Plan, outcome: &Outcome) -> Value {
     let passes: Vec<Value> = outcome.passes.iter().map(|pass| json!(pass)).collect();
     let mut actions = Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn json(plan: &Plan, outcome: &Outcome) -> Value {
     })
 }
 
-/// The result for people: a line for all, one for each pass with the least time that its work could have taken.
+/// The result for people: one line in total, and one for each pass with the lower bound of its time.
 pub(crate) fn text(plan: &Plan, outcome: &Outcome) -> String {
     let rate = |bytes: u64, seconds: f64| size::text((bytes as f64 / seconds.max(1e-9)) as u64);
     let mut text = format!(
@@ -53,14 +53,14 @@ pub(crate) fn text(plan: &Plan, outcome: &Outcome) -> String {
     text
 }
 
-/// All passes as one Chrome trace, one behind the other.
+/// All passes as one Chrome trace, one after the other.
 pub(crate) fn trace(outcome: &Outcome) -> Value {
     let mut events = Vec::new();
     let mut begin_us = 0.0;
     for (number, pass) in outcome.passes.iter().enumerate() {
         let mut trace = pass.chrome_trace();
         for mut event in trace["traceEvents"].as_array_mut().map(std::mem::take).unwrap_or_default() {
-            // Passes are processes of the trace, so that their threads stay apart.
+            // Each pass is a process of the trace, so that the passes' threads are kept apart.
             event["pid"] = json!(number + 1);
             if let Some(at) = event["ts"].as_f64() {
                 event["ts"] = json!(at + begin_us);

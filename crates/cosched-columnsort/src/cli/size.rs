@@ -1,6 +1,6 @@
-//! Numbers of bytes, as people read them.
+//! Sizes in bytes, in human-readable form.
 
-/// Writes `8.00 GB`, in powers of 1000.
+/// Formats a size like `8.00 GB`, in powers of 1000.
 pub(crate) fn text(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["bytes", "kB", "MB", "GB"] {
@@ -16,7 +16,7 @@ pub(crate) fn text(bytes: u64) -> String {
     format!("{value:.2} TB")
 }
 
-/// Writes a size that the command line reads and that is not smaller: `613M`.
+/// A size in a form that the command line can parse, rounded up: `613M`.
 pub(crate) fn exact(bytes: u64) -> String {
     match bytes >> 20 {
         0 => format!("{bytes}B"),
@@ -24,7 +24,7 @@ pub(crate) fn exact(bytes: u64) -> String {
     }
 }
 
-/// Three digits in all.
+/// The number of decimal places for three digits in total.
 fn digits(value: f64) -> usize {
     if value < 10.0 {
         2

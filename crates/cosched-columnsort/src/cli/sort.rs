@@ -31,7 +31,8 @@ pub(crate) fn run(args: &SortArgs) -> Result<u8, Problem> {
             Ok(if peers.rank() == 0 { code } else { 0 })
         }
         Err(problem) => {
-            // The others may wait for this process. All of them end, and one says why.
+            // The other processes may be waiting for this one. All of them end, and one reports
+            // why.
             problem.say();
             named.remove();
             peers.abort(i32::from(problem.code));
@@ -66,14 +67,14 @@ fn sort(args: &SortArgs, peers: Option<Arc<mpi::Mpi>>, named: &stop::Named) -> R
     Ok(0)
 }
 
-/// Everything that can be known to be wrong before the work.
+/// Checks everything that can be checked before the work.
 fn prepare(args: &SortArgs, peers: Option<&mpi::Mpi>) -> Result<Job, Problem> {
     let format = common::format(&args.records)?;
     let records = common::records_of(&args.input, &format)?;
-    // The first process may have made its temporary name already, but not the output's.
+    // The first process may already have created its temporary file, but not the output.
     files::may_write(&args.output, args.force)?;
     let processes = peers.map_or(1, Peers::size);
-    // What is available changes from one look to the next, and all processes need the same plan.
+    // The available memory varies over time, and all processes need the same plan.
     let mut memory = common::memory(&args.matrix, processes).to_le_bytes();
     if let Some(peers) = peers {
         peers.broadcast(&mut memory).map_err(Problem::failed)?;
@@ -106,7 +107,7 @@ fn options(args: &SortArgs) -> Options {
     options
 }
 
-/// The files that were asked for beside the output.
+/// Writes the requested files besides the output.
 fn write_reports(args: &SortArgs, value: &serde_json::Value, outcome: &Outcome) -> Result<(), Problem> {
     if let Some(path) = &args.pipeline.report {
         files::write(path, &format!("{value:#}\n"))?;

@@ -1,4 +1,4 @@
-//! The functions of `programs/columnsort_mpi.c`, found at run time. The only unsafe code of this crate: foreign functions.
+//! The functions of `programs/columnsort_mpi.c`, loaded at run time. The only unsafe code of this crate: foreign functions.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::peers::Parts;
 
-/// The functions' version in the library.
+/// The version of the library's interface.
 const INTERFACE: c_int = 1;
 
 type Plain = unsafe extern "C" fn() -> c_int;
@@ -19,7 +19,7 @@ type Sum = unsafe extern "C" fn(*mut u64) -> c_int;
 type Abort = unsafe extern "C" fn(i32);
 type ErrorText = unsafe extern "C" fn(i32, *mut c_char, i32);
 
-/// The library's functions. It stays loaded: MPI cannot be taken out of a process again.
+/// The library's functions. It stays loaded, because MPI cannot be unloaded from a process.
 pub(super) struct Library {
     init: Init,
     all_to_all: AllToAll,
@@ -32,9 +32,9 @@ pub(super) struct Library {
     error: ErrorText,
 }
 
-/// What the loader last complained about.
+/// The loader's last error message.
 fn complaint() -> String {
-    // SAFETY: dlerror returns null or a string that is this thread's until its next call of the loader.
+    // SAFETY: dlerror returns null or a string that is valid until this thread's next call of the loader.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the loader does not say why".into();
@@ -45,32 +45,32 @@ fn complaint() -> String {
 
 /// The address of a function.
 fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: the handle is one that dlopen returned and nobody closes.
+    // SAFETY: the handle was returned by dlopen and is never closed.
     let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
     if address.is_null() { Err(complaint()) } else { Ok(address) }
 }
 
-/// A function of a type that the C file declares.
+/// A function of the library, with the type that the C file declares.
 macro_rules! function {
     ($handle:expr, $name:literal, $type:ty) => {
-        // SAFETY: the library says that it has interface 1, whose function of this name is of this type.
+        // SAFETY: the library reports interface 1, in which the function of this name has this type.
         unsafe { std::mem::transmute::<*mut c_void, $type>(symbol($handle, $name)?) }
     };
 }
 
 impl Library {
-    /// Loads it.
+    /// Loads the library.
     pub(super) fn load(path: &Path) -> Result<Library, String> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| "its name has a zero in it".to_owned())?;
         // Global, because plug-ins of MPI implementations look for MPI's symbols there.
-        // SAFETY: the name is a string; what the library does when it is loaded is MPI's business, and we were asked to.
+        // SAFETY: the name is a C string; the library's initialisers are MPI's, and the user has requested them.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
         if handle.is_null() {
             return Err(complaint());
         }
         // SAFETY: every version of the library has this function with this type.
         let interface = unsafe { std::mem::transmute::<*mut c_void, Plain>(symbol(handle, c"cosched_mpi_interface")?) };
-        // SAFETY: it has no conditions.
+        // SAFETY: it has no preconditions.
         let found = unsafe { interface() };
         if found != INTERFACE {
             return Err(format!("it has interface {found}, and {INTERFACE} is needed: build it again"));
@@ -88,27 +88,27 @@ impl Library {
         })
     }
 
-    /// The return value as a result.
+    /// Converts a return code to a result.
     fn result(&self, code: c_int) -> Result<(), String> {
         if code == 0 {
             return Ok(());
         }
         let mut text = [0u8; 512];
-        // SAFETY: the text is as long as is said, and the function ends it with a zero.
+        // SAFETY: the buffer has the given length, and the function terminates the text with NUL.
         unsafe { (self.error)(code, text.as_mut_ptr().cast(), text.len() as i32) };
         let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
         Err(format!("MPI: {}", String::from_utf8_lossy(&text[..end])))
     }
 
-    /// Starts MPI: this process's number, and how many there are.
+    /// Starts MPI; returns this process's rank and the number of processes.
     pub(super) fn init(&self) -> Result<(u64, u64), String> {
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: both are places for a number.
+        // SAFETY: both point to an integer.
         self.result(unsafe { (self.init)(&mut rank, &mut size) })?;
         Ok((rank as u64, size as u64))
     }
 
-    /// The caller has made sure that all parts are inside of the buffers and that there is one for each process.
+    /// The caller has ensured that all parts are inside the buffers and that there is one for each process.
     pub(super) fn all_to_all(
         &self,
         send: &[u8],
@@ -121,8 +121,8 @@ impl Library {
             parts.iter().map(|(at, bytes)| if *bytes == 0 { 0 } else { *at as i64 }).collect::<Vec<_>>()
         };
         let (send_bytes, send_at, receive_bytes, receive_at) = (bytes(sent), at(sent), bytes(received), at(received));
-        // SAFETY: the parts are inside of the buffers, the four lists have an entry for each process, and all of them live until the
-        // function returns, when the messages are through.
+        // SAFETY: the parts are inside the buffers, the four lists have an entry for each process, and all of them live until the
+        // function returns, when the messages have been transferred.
         let code = unsafe {
             (self.all_to_all)(
                 send.as_ptr().cast(),
@@ -138,7 +138,7 @@ impl Library {
     }
 
     pub(super) fn send_receive(&self, send: &[u8], to: i32, receive: &mut [u8], from: i32) -> Result<(), String> {
-        // SAFETY: both buffers are as long as is said, and live until the function returns, when the messages are through.
+        // SAFETY: both buffers have the given lengths, and live until the function returns, when the messages have been transferred.
         let code = unsafe {
             (self.send_receive)(
                 send.as_ptr().cast(),
@@ -153,29 +153,29 @@ impl Library {
     }
 
     pub(super) fn barrier(&self) -> Result<(), String> {
-        // SAFETY: it has no conditions once MPI was started.
+        // SAFETY: it has no preconditions once MPI has been started.
         self.result(unsafe { (self.barrier)() })
     }
 
     pub(super) fn broadcast(&self, bytes: &mut [u8]) -> Result<(), String> {
-        // SAFETY: the buffer is as long as is said.
+        // SAFETY: the buffer has the given length.
         self.result(unsafe { (self.broadcast)(bytes.as_mut_ptr().cast(), bytes.len() as i64) })
     }
 
     pub(super) fn sum(&self, mut value: u64) -> Result<u64, String> {
-        // SAFETY: it is a place for a number.
+        // SAFETY: it points to an integer.
         self.result(unsafe { (self.sum)(&mut value) })?;
         Ok(value)
     }
 
     pub(super) fn abort(&self, code: i32) {
-        // SAFETY: it has no conditions; it does not come back.
+        // SAFETY: it has no preconditions; it does not return.
         unsafe { (self.abort)(code) }
     }
 
     pub(super) fn finalize(&self) {
-        // An error at the end changes nothing any more.
-        // SAFETY: all messages are through.
+        // An error at this point has no consequences.
+        // SAFETY: all messages have been transferred.
         let _ = unsafe { (self.finalize)() };
     }
 }

@@ -1,7 +1,7 @@
-//! Several processes by MPI, without being built with it.
+//! Several processes with MPI, without linking against it.
 //!
-//! The launcher says by the environment which implementation started this process; a small library for that implementation
-//! (`programs/columnsort_mpi.c`) is loaded then, and MPI comes with it.
+//! The environment shows which MPI implementation's launcher started this process; a small library for that implementation
+//! (`programs/columnsort_mpi.c`) is then loaded, which brings MPI with it.
 
 mod load;
 
@@ -20,22 +20,22 @@ pub struct Mpi {
     size: u64,
 }
 
-/// Why they cannot be joined.
+/// Why MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoMpi {
-    /// The launcher is known, but the library for it is nowhere.
+    /// The launcher is known, but the library for it was not found.
     #[error("{launcher} started {size} processes, but {library} is not in: {}", looked.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
     Missing {
-        /// Which implementation it belongs to.
+        /// The MPI implementation of the launcher.
         launcher: &'static str,
-        /// How many processes it says.
+        /// The number of processes, according to the launcher.
         size: u64,
         /// The file's name.
         library: &'static str,
-        /// Where it was looked for.
+        /// The places that were searched.
         looked: Vec<PathBuf>,
     },
-    /// The library does not load, or is another one.
+    /// The library cannot be loaded, or is a different one.
     #[error("{path} cannot be used: {why}", path = path.display())]
     Unusable {
         /// The file.
@@ -48,7 +48,7 @@ pub enum NoMpi {
     Start(String),
 }
 
-/// A launcher and what it sets in the environment of the processes that it starts.
+/// A launcher and the variables that it sets in the environment of the processes that it starts.
 struct Launcher {
     name: &'static str,
     size: &'static str,
@@ -57,14 +57,14 @@ struct Launcher {
 
 const LAUNCHERS: [Launcher; 2] = [
     Launcher { name: "Open MPI", size: "OMPI_COMM_WORLD_SIZE", library: "libcosched_mpi_openmpi.so" },
-    // Hydra's, which MPICH's relatives use too.
+    // Hydra's variable, which MPICH's derivatives use too.
     Launcher { name: "MPICH", size: "PMI_SIZE", library: "libcosched_mpi_mpich.so" },
 ];
 
-/// Joins the processes that were started together with this one; none if it is alone. `wanted` is a library to load, or "none".
+/// Connects to the processes that were started together with this one; None if it is alone. `wanted` is a library to load, or "none".
 ///
 /// # Errors
-/// Other processes were started, but MPI cannot be had.
+/// If other processes were started, but MPI cannot be used.
 pub fn connect(wanted: Option<&Path>) -> Result<Option<Arc<Mpi>>, NoMpi> {
     if wanted.is_some_and(|wanted| wanted.as_os_str() == "none") {
         return Ok(None);
@@ -84,7 +84,7 @@ pub fn connect(wanted: Option<&Path>) -> Result<Option<Arc<Mpi>>, NoMpi> {
     Ok(None)
 }
 
-/// Beside the program, where it is installed to, and where `make programs` builds it.
+/// The candidate paths: next to the program, where it is installed, and where `make programs` builds it.
 fn places(library: &str) -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let above = |levels| program.ancestors().nth(levels).map(Path::to_path_buf).unwrap_or_default();
@@ -102,7 +102,7 @@ fn start(path: &Path) -> Result<Arc<Mpi>, NoMpi> {
 }
 
 impl Mpi {
-    /// All processes are done.
+    /// Ends MPI, when all processes are done.
     pub fn finish(&self) {
         self.library.finalize();
     }
@@ -144,7 +144,7 @@ impl Peers for Mpi {
     }
 }
 
-/// One part for each process, each inside of the buffer: MPI would read and write elsewhere without a word.
+/// Checks that there is one part for each process, each inside the buffer: MPI would access memory outside without an error.
 fn check(parts: &Parts, len: usize, size: u64) -> Result<(), String> {
     if parts.len() as u64 != size {
         return Err(format!("{} parts for {size} processes", parts.len()));

@@ -1,4 +1,5 @@
-//! Between processes: a part of each block goes to each of them; in the last pass, half columns go to the next one.
+//! Exchanges between processes: each of them gets a part of each block; in the last pass, half columns go to the
+//! next one.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::{Context, block_of, block_tag};
 use crate::layout::Pass;
 use crate::peers::Parts;
 
-/// Blocks come from here, and blocks with parts from all processes go on.
+/// Exchanges blocks: accepts blocks of this process, conveys blocks with parts from all processes.
 pub(super) fn blocks(context: &Arc<Context>, pass: Pass) -> Stage {
     let context = context.clone();
     Stage::body("exchange", Resource::Communicate, move |port: &mut Port| {
@@ -41,7 +42,7 @@ pub(super) fn blocks(context: &Arc<Context>, pass: Pass) -> Stage {
     })
 }
 
-/// Step 6 in the pass that joins steps 5 to 8: the half that goes on to the next column goes on to the next process.
+/// Step 6 in the pass that joins steps 5 to 8: the half that belongs to the next column is sent to the next process.
 pub(super) fn halves(context: &Arc<Context>) -> Stage {
     let context = context.clone();
     Stage::body("exchange", Resource::Communicate, move |port: &mut Port| {
@@ -62,7 +63,7 @@ pub(super) fn halves(context: &Arc<Context>) -> Stage {
     })
 }
 
-/// The end of what comes is also the end of what goes.
+/// When the sent buffers have ended, ends the path of the received ones too.
 fn finish(port: &mut Port, sent: cosched_pipeline::PathId, received: cosched_pipeline::PathId) -> Result<(), BoxError> {
     while let Some(caboose) = port.accept_from(sent) {
         port.convey(caboose);

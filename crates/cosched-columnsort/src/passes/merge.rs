@@ -1,5 +1,5 @@
-//! Steps 5 to 8 in one pass. Step 5 has been done when a column comes here: it is in order. Steps 6 to 8 merge its first half with the
-//! last half of the column before, and write the result to the place that both have in the output.
+//! Steps 5 to 8 in one pass. Step 5 has been done when a column arrives here: it is sorted. Steps 6 to 8 merge its first half with the
+//! last half of the previous column, and write the result to their common place in the output.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::gather::Stream;
 use crate::layout::{Layout, Pass};
 use crate::merge::{Merging, Sorted};
 
-/// Which shifted column process `process` writes in its round; behind its last round the first process writes the last half.
+/// The shifted column that process `process` writes in its round; after its last round the first process writes the last half.
 pub(super) fn shifted_column(layout: &Layout, process: u64, round: u64) -> u64 {
     layout.column(process, round)
 }
@@ -22,7 +22,7 @@ pub(super) fn output(layout: &Layout, column: u64) -> Stream {
     Stream::new(layout.format, runs, true)
 }
 
-/// A column in a buffer, all of which can be seen.
+/// A column in a buffer, split into records and order.
 struct Column<'a> {
     records: &'a [u8],
     order: &'a [u8],
@@ -47,7 +47,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Writes a shifted column's records into blocks. False when the pipeline stops.
+/// Writes a shifted column's records to blocks. False if the pipeline is stopping.
 fn write(context: &Context, port: &mut Port, blocks: PathId, round: u64, from: Sorted, and: Sorted) -> bool {
     let layout = &context.layout;
     let stream = output(layout, shifted_column(layout, context.rank(), round));
@@ -56,7 +56,7 @@ fn write(context: &Context, port: &mut Port, blocks: PathId, round: u64, from: S
     for block in 0..stream.len().div_ceil(block_bytes) {
         let Some(mut buffer) = port.accept_from(blocks) else { return false };
         let len = stream.bytes_in(block, block_bytes) as usize;
-        // The first block begins as far from a page as the output does.
+        // The first block begins at the same offset within a page as the output range does.
         let skip = if block == 0 { stream.begins_at() as usize } else { 0 };
         buffer.set_len(len);
         let filled = merging.fill(&mut buffer.bytes_mut()[skip..]);
@@ -68,7 +68,7 @@ fn write(context: &Context, port: &mut Port, blocks: PathId, round: u64, from: S
     true
 }
 
-/// In one process the column before is the one that came before.
+/// With a single process the previous column is the one that arrived before.
 pub(super) fn alone(context: &Arc<Context>) -> Stage {
     let context = context.clone();
     Stage::body("merge", Resource::Compute, move |port: &mut Port| {
@@ -103,7 +103,7 @@ pub(super) fn alone(context: &Arc<Context>) -> Stage {
     })
 }
 
-/// Takes the half of each column that goes to the next process.
+/// Copies the half of each column that goes to the next process.
 pub(super) fn halve(context: &Arc<Context>) -> Stage {
     let context = context.clone();
     Stage::body("halve", Resource::Compute, move |port: &mut Port| {
@@ -125,8 +125,8 @@ pub(super) fn halve(context: &Arc<Context>) -> Stage {
     })
 }
 
-/// In several processes the column before is another process's. The first one's comes from the round before; and behind its last
-/// round it writes the last half of all.
+/// With several processes the previous column belongs to another process. The first process receives its one in the previous round;
+/// and after its last round it writes the last half of all.
 pub(super) fn with_others(context: &Arc<Context>) -> Stage {
     let context = context.clone();
     Stage::body("merge", Resource::Compute, move |port: &mut Port| {

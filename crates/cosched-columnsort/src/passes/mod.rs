@@ -1,10 +1,11 @@
 //! The passes as pipelines.
 //!
 //! In one process: read → sort → permute → write, where *permute* gathers the sorted records into blocks, each of which goes to
-//! one place of the file or a few. Two paths meet in it: columns end there, blocks begin there, so that a column's memory is free
-//! as soon as its records are in blocks. In the last pass it is called *merge* and holds one column while the next one comes.
+//! one place of the file or a few. Two paths meet in it: it is the last stage for columns and the first for blocks, so that a
+//! column's memory is free as soon as its records are in blocks. In the last pass it is called *merge* and holds one column while
+//! the next one arrives.
 //!
-//! In several processes blocks have a part for each, and a stage that communicates stands behind: read → sort → permute →
+//! With several processes blocks have a part for each process, and a stage that communicates follows: read → sort → permute →
 //! exchange → write. In the last pass half columns are exchanged: read → sort → halve → exchange → merge → write.
 
 mod exchange;
@@ -23,16 +24,16 @@ use crate::layout::{Layout, Pass};
 use crate::peers::Peers;
 use crate::plan::Plan;
 
-/// What all stages of a sort see.
+/// The data that all stages of a sort share.
 pub(crate) struct Context {
     pub(crate) plan: Plan,
     pub(crate) layout: Layout,
     pub(crate) files: Files,
     pub(crate) io: IoOptions,
-    /// The other processes; none if this one is alone.
+    /// The other processes; None if this one is alone.
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) kind: Kind,
-    /// Bytes of records that have been gathered, of all passes.
+    /// The number of bytes of records that have been gathered, in all passes.
     pub(crate) done_bytes: Arc<AtomicU64>,
 }
 
@@ -53,22 +54,22 @@ impl Context {
         self.peers.is_some() && pass.exchanges()
     }
 
-    /// Processes that get a part of each block.
+    /// The number of processes that get a part of each block.
     fn parts(&self, pass: Pass) -> u64 {
         if self.exchanges(pass) && pass != Pass::Merge { self.layout.shape.processes } else { 1 }
     }
 
-    /// Bytes of one process's part of a block.
+    /// The size of one process's part of a block in bytes.
     fn part_bytes(&self, pass: Pass) -> u64 {
         self.plan.memory.block_bytes / self.parts(pass)
     }
 
-    /// What column `column` sends to process `to`, as a stream.
+    /// The records that column `column` sends to process `to`, as a stream.
     fn stream(&self, pass: Pass, column: u64, to: u64) -> Stream {
         Stream::new(self.layout.format, self.layout.runs(pass, column, to), pass.writes_output())
     }
 
-    /// What is written of the columns of a round by this process: for each column of the round, or for its own alone.
+    /// The streams that this process writes in a round: one for each column of the round, or only that of its own column.
     fn incoming(&self, pass: Pass, round: u64) -> Vec<Stream> {
         let (me, layout) = (self.rank(), &self.layout);
         match self.parts(pass) {
@@ -83,7 +84,7 @@ impl Context {
     }
 }
 
-/// A block's number goes with it: the round, and which of the round's blocks it is.
+/// A tag that identifies a block: the round, and the block's index in it.
 fn block_tag(round: u64, block: u64) -> u64 {
     round << 32 | block
 }
@@ -92,7 +93,7 @@ fn block_of(buffer: &Buffer) -> (u64, u64) {
     (buffer.tag() >> 32, buffer.tag() & 0xffff_ffff)
 }
 
-/// A pass as a graph.
+/// Builds the graph of a pass.
 pub(crate) fn graph(context: &Arc<Context>, pass: Pass) -> Graph {
     let mut graph = Graph::new(pass.name());
     let memory = context.plan.memory;
@@ -115,7 +116,7 @@ pub(crate) fn graph(context: &Arc<Context>, pass: Pass) -> Graph {
             let merge = graph.stage(merge::with_others(context));
             let write = graph.stage(write);
             graph.path(columns.through([read, sort, halve, merge]));
-            // The first process merges a half one round after it came, so one more is on its way there.
+            // The first process merges a half one round after receiving it, so it needs one more buffer.
             graph.path(halves("halves sent", 2).through([halve, exchange]));
             graph.path(halves("halves received", 3).through([exchange, merge]));
             graph.path(blocks("blocks", memory.blocks).through([merge, write]));
@@ -138,7 +139,7 @@ pub(crate) fn graph(context: &Arc<Context>, pass: Pass) -> Graph {
     graph
 }
 
-/// Steps 1, 3, 5 and 7.
+/// The stage of steps 1, 3, 5 and 7.
 fn sort_stage(context: &Arc<Context>, pass: Pass) -> Stage {
     let (shared, kind) = (context.clone(), context.kind);
     Stage::replicated("sort", context.plan.sorters, Resource::Compute, move |_| {
@@ -158,12 +159,12 @@ fn sort_stage(context: &Arc<Context>, pass: Pass) -> Stage {
     .kind(kind)
 }
 
-/// Blocks go to their places.
+/// The stage that writes blocks to their places.
 fn write_stage(context: &Arc<Context>, pass: Pass) -> Stage {
     let file = if pass.writes_output() { &context.files.output } else { &context.files.working };
     let context_of_plan = context.clone();
     let part_bytes = context.part_bytes(pass);
-    // The streams of one round say where all its blocks go.
+    // The streams of the current round, which contain the places of all its blocks.
     let mut round_known = u64::MAX;
     let mut streams = Vec::new();
     WriteAt::new(file, move |buffer, places| {

@@ -1,4 +1,4 @@
-//! Steps 2, 4, 6 and 8: sorted columns become blocks.
+//! Steps 2, 4, 6 and 8: sorted columns are copied into blocks.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Context, block_tag};
 use crate::gather::Stream;
 use crate::layout::Pass;
 
-/// The stage in which columns end and blocks begin.
+/// The stage that is the last for columns and the first for blocks.
 pub(super) fn stage(context: &Arc<Context>, pass: Pass) -> Stage {
     let context = context.clone();
     Stage::body("permute", Resource::Compute, move |port: &mut Port| {
@@ -33,7 +33,7 @@ pub(super) fn stage(context: &Arc<Context>, pass: Pass) -> Stage {
     })
 }
 
-/// What this process's column of a round sends, for each process that gets a part.
+/// The streams that this process's column of a round sends, one for each process that gets a part.
 fn outgoing(context: &Context, pass: Pass, round: u64) -> Vec<Stream> {
     let me = context.rank();
     let column = context.layout.column(me, round);
@@ -43,7 +43,7 @@ fn outgoing(context: &Context, pass: Pass, round: u64) -> Vec<Stream> {
     }
 }
 
-/// How many blocks a round has. Where processes exchange them, they all have as many as the one with the most.
+/// The number of blocks of a round. If processes exchange blocks, all have as many as the one with the most.
 pub(super) fn blocks_in_round(context: &Context, pass: Pass, round: u64) -> u64 {
     let part_bytes = context.part_bytes(pass);
     let parts = context.parts(pass);
@@ -58,7 +58,7 @@ pub(super) fn blocks_in_round(context: &Context, pass: Pass, round: u64) -> u64 
     len.div_ceil(part_bytes)
 }
 
-/// Fills a block's parts; returns how many bytes it has.
+/// Fills a block's parts; returns the number of bytes in it.
 fn fill(
     context: &Context,
     pass: Pass,

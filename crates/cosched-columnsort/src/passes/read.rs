@@ -1,4 +1,4 @@
-//! Columns come from the input or from the working file.
+//! The stage that reads columns from the input or from the working file.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use cosched_pipeline::{Flow, Stage};
 use super::Context;
 use crate::layout::Pass;
 
-/// The stage in which columns begin.
+/// The first stage for columns.
 pub(super) fn stage(context: &Arc<Context>, pass: Pass) -> Stage {
     let file = if pass.reads_input() { &context.files.input } else { &context.files.working };
     let (layout, me) = (context.layout.clone(), context.rank());

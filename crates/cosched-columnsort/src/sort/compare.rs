@@ -7,12 +7,12 @@ use std::cmp::Ordering;
 use crate::format::Format;
 use crate::layout::Held;
 
-/// So many records are sorted by insertion.
+/// At most this number of records are sorted by insertion.
 const FEW: usize = 12;
-/// From so many on the pivot is a median of medians of three.
+/// From this number of records on the pivot is a median of medians of three.
 const MANY: usize = 128;
 
-/// Sorts; the records lie side by side then, and these are their places.
+/// Sorts in place; the records are contiguous afterwards, and the result is their offsets.
 pub(super) fn sort(format: &Format, bytes: &mut [u8], held: &[Held]) -> impl ExactSizeIterator<Item = u32> + use<> {
     assert!(bytes.len() <= u32::MAX as usize, "places in a column are 32 bits wide");
     let size = format.record_bytes;
@@ -28,7 +28,7 @@ pub(super) fn sort(format: &Format, bytes: &mut [u8], held: &[Held]) -> impl Exa
     (0..count).map(move |i| (begin + i * size) as u32)
 }
 
-/// Records side by side.
+/// Contiguous records.
 struct Records<'a> {
     format: &'a Format,
     bytes: &'a mut [u8],
@@ -58,7 +58,7 @@ impl Records<'_> {
         left[low * size..(low + 1) * size].swap_with_slice(&mut right[..size]);
     }
 
-    /// Sorts [from, to); `depth` more partitions before heapsort takes over.
+    /// Sorts [from, to); after `depth` more partitions heapsort takes over.
     fn quicksort(&mut self, mut from: usize, mut to: usize, mut depth: u32) {
         while to - from > FEW {
             if depth == 0 {
@@ -66,7 +66,7 @@ impl Records<'_> {
             }
             depth -= 1;
             let (less, greater) = self.partition(from, to);
-            // The smaller side by recursion, so that the stack stays small.
+            // The recursion is on the smaller side, so that the stack stays small.
             if less - from < to - greater {
                 self.quicksort(from, less, depth);
                 from = greater;
@@ -82,7 +82,7 @@ impl Records<'_> {
     fn partition(&mut self, from: usize, to: usize) -> (usize, usize) {
         let pivot = self.pivot(from, to);
         self.swap(from, pivot);
-        // The pivot is at `less` all the time.
+        // The pivot is always at `less`.
         let (mut less, mut next, mut greater) = (from, from + 1, to);
         while next < greater {
             match self.compare(next, less) {
@@ -94,7 +94,7 @@ impl Records<'_> {
                 Ordering::Equal => next += 1,
                 Ordering::Greater => {
                     greater -= 1;
-                    // One that is greater already can stay: saves half of the moves.
+                    // A record that is greater can stay where it is, which saves half of the moves.
                     while greater > next && self.compare(greater, less).is_gt() {
                         greater -= 1;
                     }

@@ -1,7 +1,7 @@
-//! Puts the records of a column in order.
+//! Sorts the records of a column.
 //!
-//! The result is an *order*: for each rank where the record begins in the buffer, as little-endian `u32` (so a column has less
-//! than 4 GiB). The records themselves are moved once, when the next stage gathers them into what is written.
+//! The result is an *order*: for each rank, the offset of its record in the buffer, as little-endian `u32` (so a column has less
+//! than 4 GiB). The records themselves are moved only once, when the next stage gathers them into blocks.
 
 mod compare;
 mod radix;
@@ -15,14 +15,15 @@ use crate::layout::Held;
 pub enum Version {
     /// A comparison sort that moves whole records: the paper's compute-bound version.
     Compute,
-    /// A radix sort of the keys' first bytes with pointers: fast, so that the disk is what limits (the paper's I/O-bound version).
+    /// A radix sort of the keys' first bytes with pointers: fast, so that the disk is the bottleneck (the paper's I/O-bound
+    /// version).
     Io,
 }
 
-/// Bytes of an entry of an order.
+/// The size of an entry of an order in bytes.
 pub const ORDER_BYTES: usize = 4;
 
-/// Sorts columns, one after the other. Keeps its memory.
+/// Sorts columns, one after the other. Its memory is kept and reused.
 pub struct Sorter {
     format: Format,
     version: Version,
@@ -31,12 +32,12 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// A sorter that uses so many threads for a column.
+    /// A sorter that uses up to `threads` threads for a column.
     pub fn new(format: Format, version: Version, threads: usize) -> Sorter {
         Sorter { format, version, threads: threads.max(1), radix: radix::Scratch::default() }
     }
 
-    /// Bytes of memory of its own for columns of so many records.
+    /// The size in bytes of its own memory for columns of `records` records.
     pub fn memory_bytes(version: Version, records: u64) -> u64 {
         match version {
             Version::Io => 2 * records * size_of::<radix::Entry>() as u64,
@@ -44,12 +45,12 @@ impl Sorter {
         }
     }
 
-    /// Sorts the records of a column. Afterwards `order[i]` is where the record of rank i begins in `bytes`; records with equal
-    /// keys have ranks side by side, in no certain order. With more `hands` than one the order is dealt out like cards: first
-    /// those of rank 0, `hands`, 2 `hands`, …, then those of rank 1, `hands` + 1, ….
+    /// Sorts the records of a column. Afterwards `order[i]` is the offset in `bytes` of the record with rank i; records with equal
+    /// keys have adjacent ranks, in unspecified order. If `hands` is greater than one, the order is dealt out like cards: first
+    /// the records with ranks 0, `hands`, 2 `hands`, …, then those with ranks 1, `hands` + 1, ….
     ///
     /// # Panics
-    /// If `order` has not [`ORDER_BYTES`] for each record, or a record is not within `bytes`.
+    /// If `order` does not have [`ORDER_BYTES`] for each record, or a record is not within `bytes`.
     pub fn sort(&mut self, bytes: &mut [u8], held: &[Held], order: &mut [u8], hands: u64) {
         match self.version {
             Version::Io => {
@@ -61,19 +62,19 @@ impl Sorter {
     }
 }
 
-/// Where the record of a rank begins.
+/// The offset of the record with a rank.
 #[inline]
 pub fn place(order: &[u8], rank: usize) -> usize {
     let at = rank * ORDER_BYTES;
     u32::from_le_bytes([order[at], order[at + 1], order[at + 2], order[at + 3]]) as usize
 }
 
-/// Where each hand's entries begin, when so many are dealt out.
+/// Where each hand's entries begin, if `count` entries are dealt to `hands` hands.
 pub fn hand_begins(count: u64, hands: u64, hand: u64) -> u64 {
     hand * (count / hands) + hand.min(count % hands)
 }
 
-/// Writes the order down.
+/// Writes the order into its buffer.
 fn write_order(order: &mut [u8], mut places: impl ExactSizeIterator<Item = u32>, hands: usize) {
     let (entries, rest) = order.as_chunks_mut::<ORDER_BYTES>();
     assert!(rest.is_empty() && places.len() == entries.len(), "an entry for each record");
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The records in the order that a sorter finds, and in that of the standard library's sort.
+    /// The records in the order of a sorter, and in that of the standard library's sort.
     fn both(format: Format, version: Version, threads: usize, runs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let size = format.record_bytes;
         let (mut bytes, mut held) = (Vec::new(), Vec::new());
@@ -110,7 +111,7 @@ mod tests {
         (found, expected)
     }
 
-    /// Keys in order, and the same records.
+    /// Asserts that keys are in order, and that the records are the same.
     fn assert_sorted(format: Format, mut found: Vec<Vec<u8>>, expected: Vec<Vec<u8>>) {
         assert!(found.windows(2).all(|two| format.compare(&two[0], &two[1]).is_le()), "out of order");
         found.sort_by(|a, b| format.compare(a, b).then_with(|| a.cmp(b)));
@@ -126,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Bytes that repeat often or seldom.
+    /// Bytes with many or few repetitions.
     fn noise(len: usize, seed: u64, values: u64) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
@@ -157,7 +158,7 @@ mod tests {
         let format = Format::new(24, 0, 20).unwrap();
         check(format, &[vec![7; 24 * 5_000]]);
         check(format, &[noise(24 * 20_000, 3, 2)]);
-        // Equal in the first 16 bytes, different behind.
+        // Equal in the first 16 bytes, different after that.
         let mut late = vec![9u8; 24 * 5_000];
         for (i, record) in late.chunks_mut(24).enumerate() {
             record[16..20].copy_from_slice(&(i as u32).wrapping_mul(0x9e37_79b9).to_be_bytes());
@@ -177,7 +178,7 @@ mod tests {
         let record = |i: u32| [i.to_be_bytes(), [0; 4]].concat();
         check(format, &[(0..20_000).flat_map(record).collect()]);
         check(format, &[(0..20_000).rev().flat_map(record).collect()]);
-        // An organ pipe, which is bad for pivots from the middle.
+        // An organ-pipe sequence, which is bad for pivots from the middle.
         check(format, &[(0..10_000).chain((0..10_000).rev()).flat_map(record).collect()]);
     }
 

@@ -1,35 +1,35 @@
 //! Radix sort of key prefixes with pointers, from the most significant digit.
 //!
-//! An entry is eight bytes of the key as a number, and the record's place. Entries are dealt into buckets by the highest bits in
-//! which they differ, until a bucket fits into a cache; then the standard library's sort is faster. Where whole prefixes are
-//! equal and the key goes on, the next eight bytes are sorted in the same way. Records are only read.
+//! An entry consists of eight bytes of the key as a number, and the record's offset. Entries are dealt into buckets by the
+//! highest bits in which they differ, until a bucket fits into a cache; then the standard library's sort is faster. If whole
+//! prefixes are equal and the key is longer, the next eight bytes are sorted in the same way. Records are only read.
 
 use crate::format::Format;
 use crate::layout::Held;
 
-/// A prefix and the place of its record.
+/// A prefix and the offset of its record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     word: u64,
     place: u32,
 }
 
-/// Memory that a sorter keeps.
+/// Memory that a sorter reuses.
 #[derive(Default)]
 pub(super) struct Scratch {
     entries: Vec<Entry>,
     other: Vec<Entry>,
 }
 
-/// Buckets of at most so many entries (32 KiB) are sorted by comparison.
+/// Buckets of at most this number of entries (32 KiB) are sorted by comparison.
 const SMALL: usize = 2048;
-/// Bits of a digit: as many buckets as have a cache line each in the first-level cache.
+/// Bits of a digit: the number of buckets for which the first-level cache has a line each.
 const DIGIT_BITS: u32 = 8;
-/// Keys that are equal in so many words are compared byte by byte from there on.
+/// Keys whose first words, up to this number, are equal are compared byte by byte after these.
 const WORDS_MAX: usize = 4;
 const BUCKETS: usize = 1 << DIGIT_BITS;
 
-/// Sorts; the records' places in their order.
+/// Sorts; returns the records' offsets in sorted order.
 pub(super) fn sort<'a>(
     format: &Format,
     bytes: &[u8],
@@ -52,7 +52,7 @@ pub(super) fn sort<'a>(
     scratch.entries.iter().map(|entry| entry.place)
 }
 
-/// The entries of all records.
+/// Extracts the entries of all records.
 fn extract(format: &Format, bytes: &[u8], held: &[Held], entries: &mut [Entry]) {
     let mut rest = entries;
     for held in held {
@@ -65,7 +65,7 @@ fn extract(format: &Format, bytes: &[u8], held: &[Held], entries: &mut [Entry]) 
     }
 }
 
-/// The buckets of the first digit are shared out over threads.
+/// Sorts with several threads, which share the buckets of the first digit.
 fn sort_parallel(keys: &Keys, entries: &mut [Entry], other: &mut [Entry], threads: usize) {
     let Some(shift) = digit(entries) else { return keys.sort(entries, other, 0) };
     let ends = deal(entries, other, shift);
@@ -84,14 +84,14 @@ fn sort_parallel(keys: &Keys, entries: &mut [Entry], other: &mut [Entry], thread
     });
 }
 
-/// The bits below the highest digit in which entries differ; none if all are equal.
+/// The number of bits below the highest digit in which entries differ; None if all are equal.
 fn digit(entries: &[Entry]) -> Option<u32> {
     let first = entries.first()?.word;
     let differ = entries.iter().fold(0, |differ, entry| differ | (entry.word ^ first));
     (differ != 0).then(|| (u64::BITS - differ.leading_zeros()).saturating_sub(DIGIT_BITS))
 }
 
-/// Deals entries into buckets by the digit above `shift`; returns where each ends.
+/// Deals entries into buckets by the digit above `shift`; returns where each bucket ends.
 fn deal(entries: &mut [Entry], other: &mut [Entry], shift: u32) -> [usize; BUCKETS] {
     let bucket = |entry: &Entry| (entry.word >> shift) as usize % BUCKETS;
     let mut places = [0usize; BUCKETS];
@@ -111,14 +111,14 @@ fn deal(entries: &mut [Entry], other: &mut [Entry], shift: u32) -> [usize; BUCKE
     places
 }
 
-/// Where the rest of a key is.
+/// Access to the rest of the keys.
 struct Keys<'a> {
     format: &'a Format,
     bytes: &'a [u8],
 }
 
 impl Keys<'_> {
-    /// Sorts entries whose keys are equal before byte `from`, and whose words are the eight bytes there.
+    /// Sorts entries whose keys are equal before byte `from`, and whose words are the eight bytes from there.
     fn sort(&self, entries: &mut [Entry], other: &mut [Entry], from: usize) {
         self.sort_words(entries, other);
         if self.format.key_bytes > from + 8 {
@@ -138,7 +138,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Among equal words the key's next eight bytes decide.
+    /// Sorts groups of equal words by the key's next eight bytes.
     fn sort_ties(&self, entries: &mut [Entry], other: &mut [Entry], from: usize) {
         let mut begin = 0;
         while begin < entries.len() {

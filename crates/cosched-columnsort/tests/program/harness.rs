@@ -1,4 +1,4 @@
-//! Runs the program in a directory of its own, with an end to its time.
+//! Runs the program in a directory of its own, with a time limit.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_cosched-columnsort");
 
-/// A directory for one test.
+/// A temporary directory for one test.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -19,7 +19,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// What is in it.
+    /// The names of the files in it.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -34,7 +34,7 @@ impl Place {
         self.here(command)
     }
 
-    /// Another program in this directory.
+    /// Prepares another program to run in this directory.
     pub(crate) fn here(&self, mut command: Command) -> Command {
         command.current_dir(self.0.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -51,13 +51,13 @@ impl Place {
     }
 }
 
-/// Runs a command to its end, within a minute.
+/// Runs a command until it ends, at most a minute.
 pub(crate) fn finish(mut command: Command) -> Output {
     let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     finish_child(child)
 }
 
-/// Waits for the end, within a minute, and takes what it said.
+/// Waits for the end, at most a minute, and collects the output.
 pub(crate) fn finish_child(mut child: Child) -> Output {
     let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let read = |mut from: Box<dyn Read + Send>| {
@@ -82,13 +82,13 @@ pub(crate) fn finish_child(mut child: Child) -> Output {
     Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
 }
 
-/// The output of a command that went well.
+/// The output of a command that succeeded.
 pub(crate) fn done(output: Output) -> String {
     assert!(output.status.success(), "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The message of a command that ended with this code.
+/// The error message of a command that ended with this code.
 pub(crate) fn refused(output: Output, code: i32) -> String {
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{message}");
@@ -96,22 +96,22 @@ pub(crate) fn refused(output: Output, code: i32) -> String {
     message
 }
 
-/// Says that this machine cannot run a test, and why.
+/// Reports that this machine cannot run a test, and why.
 pub(crate) fn skipped(why: &str) {
     println!("SKIPPED: {why}");
 }
 
-/// Whether tests may mount and make cgroups.
+/// Whether tests may mount file systems and create cgroups.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether a program is to be found.
+/// Whether a program is in the PATH.
 pub(crate) fn has(program: &str) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|dir| dir.join(program).exists())
 }
 
-/// Whether a process has a file open that has no name: its output or working file.
+/// Whether a process has a file without a name open: its output or working file.
 pub(crate) fn has_unnamed_file(pid: u32) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     open.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|to| {

@@ -1,11 +1,11 @@
-//! Little memory and little room on the disk.
+//! Little memory and little disk space.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{PROGRAM, Place, done, finish, has, is_root, skipped};
 
-/// A memory cgroup of version 1; it goes with the test.
+/// A memory cgroup of version 1; removed when the test ends.
 struct Cgroup(PathBuf);
 
 impl Cgroup {
@@ -28,7 +28,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Its processes have ended; the kernel may still be at it.
+        // Its processes have ended; the kernel may still be cleaning up.
         for _ in 0..100 {
             if std::fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -62,14 +62,15 @@ fn a_file_larger_than_the_memory_of_its_cgroup() {
         assert!(cgroup.number("memory.max_usage_in_bytes") <= 20 * MIB);
         assert_eq!(place.json(&["check", "out", "--against", "in"])["same"], true);
         if io != "buffered" && report["why_buffered"].is_null() {
-            // Past the page cache it is the buffers, the program, and little else.
+            // Without the page cache, memory consists of the buffers, the program, and little else.
             let most = cgroup.number("memory.max_usage_in_bytes");
             assert!(most < 18 * MIB, "{most} bytes with --io {io}");
         }
     }
 }
 
-/// Runs a script in a directory that is a small file system of its own, in a mount namespace that ends with it.
+/// Runs a script in a directory on a small file system of its own, in a mount namespace that ends with the
+/// script.
 fn in_small_file_system(bytes: &str, script: &str) -> Option<(std::process::Output, Place)> {
     if !is_root() || !has("unshare") {
         skipped("a small file system needs root and unshare");
@@ -103,7 +104,7 @@ fn a_disk_that_is_too_small_is_known_before_the_work() {
 
 #[test]
 fn a_disk_that_is_just_large_enough() {
-    // The output's room is the working file's too, so that one and a half times the input is plenty.
+    // The output uses the working file's space, so one and a half times the input is plenty.
     let script =
         format!("{PROGRAM} sort in -o small/out --columns 4 --quiet && {PROGRAM} check small/out --against in --json");
     let Some((output, _)) = in_small_file_system("3m", &script) else { return };

@@ -1,4 +1,4 @@
-//! The program as people use it: commands, messages, exit codes, signals, full disks, little memory, several processes.
+//! The program's user interface: commands, messages, exit codes, signals, full disks, little memory, several processes.
 
 mod harness;
 mod limits;
@@ -32,7 +32,7 @@ fn generate_sort_check() {
 fn lines_come_out_as_from_gnu_sort() {
     let place = Place::new();
     place.json(&["generate", "in", "--records", "5000", "--lines", "--record-size", "16", "--key-size", "3"]);
-    // With the whole line as key there is one right answer.
+    // With the whole line as the key there is only one correct result.
     place.json(&[
         "sort",
         "in",

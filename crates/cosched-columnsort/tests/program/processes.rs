@@ -19,7 +19,7 @@ const OPEN_MPI: Implementation =
 const MPICH: Implementation = Implementation { compiler: "mpicc.mpich", launcher: &["mpiexec.mpich", "-n", "2"] };
 
 impl Implementation {
-    /// The library for it, built for this test.
+    /// The library for this implementation, built for this test.
     fn library(&self, place: &Place) -> Option<PathBuf> {
         if !has(self.compiler) || !has(self.launcher[0]) {
             skipped(&format!("no {} or no {}", self.compiler, self.launcher[0]));
@@ -60,7 +60,7 @@ fn sorts(implementation: &Implementation) {
     }
 }
 
-/// One of the processes finds that it cannot work: all end, and one says why.
+/// One of the processes finds that it cannot work: all end, and one reports why.
 fn refuses(implementation: &Implementation) {
     let place = Place::new();
     let Some(library) = implementation.library(&place) else { return };
@@ -72,7 +72,7 @@ fn refuses(implementation: &Implementation) {
     assert_eq!(place.names(), ["in", "lib.so"]);
 }
 
-/// A process of a launcher's, by its place and its environment.
+/// The process of a launcher with this rank, found by its directory and its environment.
 fn process(place: &Place, rank: u32) -> Option<Pid> {
     let here = std::fs::canonicalize(place.path(".")).unwrap();
     let ranks = [format!("OMPI_COMM_WORLD_RANK={rank}"), format!("PMI_RANK={rank}")];
@@ -90,8 +90,8 @@ fn process(place: &Place, rank: u32) -> Option<Pid> {
     pids.into_iter().find(|pid| is_it(*pid)).map(Pid::from_raw)
 }
 
-/// The launcher is told to end, or its first process is killed: nothing is left. The second process is stopped meanwhile, so that
-/// the first one waits for it and cannot end before.
+/// The launcher is told to end, or its first process is killed: no process is left. The second process is stopped meanwhile, so
+/// that the first one waits for it and cannot end before.
 fn stops(implementation: &Implementation, killed: bool) {
     let place = Place::new();
     let Some(library) = implementation.library(&place) else { return };
@@ -118,11 +118,11 @@ fn stops(implementation: &Implementation, killed: bool) {
     while process(&place, 0).is_some() && patience.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // A launcher that asks nicely first would wait for the stopped one.
+    // A launcher that first sends a catchable signal would wait for the stopped process.
     if process(&place, 1) == Some(second) {
         let _ = kill(second, Signal::SIGCONT);
     }
-    // What it says then is its own affair: MPICH's has called it a success.
+    // The exit status is the launcher's own business: MPICH's has reported success.
     finish_child(launcher);
     while process(&place, 1).is_some() {
         assert!(patience.elapsed() < Duration::from_secs(50), "a process is left");
@@ -167,7 +167,7 @@ fn mpich_stops() {
 fn a_launcher_without_its_library_is_named() {
     let place = Place::new();
     place.json(&["generate", "in", "--records", "10"]);
-    // A copy of the program has no library beside it.
+    // A copy of the program in a directory without the library.
     let copy = place.path("columnsort");
     std::fs::copy(PROGRAM, &copy).unwrap();
     let mut command = Command::new(&copy);

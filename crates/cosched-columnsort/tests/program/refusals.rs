@@ -1,4 +1,4 @@
-//! What is refused before any work: with the reason, a hint, and exit code 2.
+//! Requests that are refused before any work: with the reason, a hint, and exit code 2.
 
 use crate::harness::{Place, refused};
 
@@ -63,7 +63,7 @@ fn outputs_that_are_there() {
     assert_says(&refused(place.run(&["sort", "in", "-o", "out"]), 2), &["out is there already", "--force"]);
     assert_says(&refused(place.run(&["generate", "out", "--records", "1"]), 2), &["--force"]);
     assert_eq!(std::fs::read(place.path("out")).unwrap(), b"precious");
-    // Not even by force the input itself, by whatever name.
+    // The input itself is never replaced, not even with --force, by whatever name.
     std::os::unix::fs::symlink(place.path("in"), place.path("link")).unwrap();
     let before = std::fs::read(place.path("in")).unwrap();
     assert_says(

@@ -1,4 +1,4 @@
-//! Signals end the program at once and leave nothing.
+//! Signals end the program at once and leave no files.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
@@ -9,9 +9,10 @@ use nix::unistd::Pid;
 
 use crate::harness::{Place, finish_child, has_unnamed_file};
 
-/// A sort that works already, it has the output open, and is stopped there, so that it cannot end before the test is ready.
+/// A sort that has started: it has the output open, and is stopped (SIGSTOP) then, so that it cannot end before the test is
+/// ready.
 fn long_sort(place: &Place) -> Child {
-    // Small records: much to compare for each byte.
+    // Small records: many comparisons per byte.
     place.json(&["generate", "in", "--bytes", "40M", "--record-size", "10"]);
     let args = ["sort", "in", "-o", "out", "--record-size", "10", "--version", "compute", "--memory", "20M"];
     let child = place.command(&args).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong: the error says what, nothing is left behind, the input is as it was.
+//! Failures: the error says what happened, nothing is left behind, the input is unchanged.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Sorts of every shape, on real files: against the standard library's sort, by each engine, on one process and several.
+//! Sorts of every shape, on real files: compared with the standard library's sort, with each engine, with one process
+//! and several.
 
 mod failures;
 mod peers;
@@ -18,7 +19,7 @@ use cosched_pipeline::file::{Engine, IoOptions};
 use cosched_pipeline::{Kind, Options};
 use proptest::prelude::*;
 
-/// A hang is a failure, not a suite that never ends.
+/// A time limit, so that a hang is a failure and not a suite that never ends.
 fn within_20_s<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || send.send(work()));
@@ -64,7 +65,7 @@ fn run(job: &Job) -> Result<Outcome, SortError> {
     run_apart(job, false)
 }
 
-/// The same, perhaps on several machines: then the output needs a name that all can open.
+/// The same, optionally as if on several machines: then the output needs a name that all can open.
 fn run_apart(job: &Job, apart: bool) -> Result<Outcome, SortError> {
     let job = job.clone();
     within_20_s(move || {
@@ -72,7 +73,7 @@ fn run_apart(job: &Job, apart: bool) -> Result<Outcome, SortError> {
         if job.plan.shape.processes == 1 {
             let outcome = job.run(None, progress.clone(), |_| {});
             if outcome.is_ok() {
-                // Blocks may be rounded up to pages, but nothing is left out.
+                // Blocks may be rounded up to whole pages, but nothing is left out.
                 assert!(progress.load(Ordering::Relaxed) >= job.plan.moved_bytes / 2);
             }
             return outcome;
@@ -84,7 +85,7 @@ fn run_apart(job: &Job, apart: bool) -> Result<Outcome, SortError> {
                 std::thread::spawn(move || {
                     let named = |path: &Path| assert!(apart && path.exists(), "on one machine no name is needed");
                     let outcome = job.run(Some(peers.clone() as Arc<dyn Peers>), progress, named);
-                    // As the program does: nobody reads the output before all have written.
+                    // As in the program: the output is read only after all processes have written.
                     peers.barrier().unwrap();
                     outcome
                 })
@@ -104,7 +105,7 @@ fn records(wish: &Wish, keys: Keys, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Sorts a file and compares with the standard library; afterwards there are the input and the output and nothing else.
+/// Sorts a file and compares with the standard library; afterwards there are only the input and the output.
 fn check(wish: &Wish, engine: Engine, keys: Keys, seed: u64) {
     let dir = tempfile::Builder::new().prefix("cst-columnsort-").tempdir().unwrap();
     let input = records(wish, keys, seed);
@@ -116,7 +117,7 @@ fn check(wish: &Wish, engine: Engine, keys: Keys, seed: u64) {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
 }
 
-/// The output is in order, and it is the input's records.
+/// Asserts that the output is in order, and that it has the input's records.
 fn assert_same_sorted(format: Format, input: &[u8], output: &[u8]) {
     let split = |bytes: &[u8]| bytes.chunks(format.record_bytes).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let (mut expected, mut found) = (split(input), split(output));
@@ -233,7 +234,7 @@ fn the_least_number_of_buffers_is_enough() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Any record, key, number of records, matrix and number of processes.
+    /// Any record size, key, number of records, matrix and number of processes.
     #[test]
     fn any_sort(record_bytes in 1usize..300, key in 0usize..299, key_bytes in 1usize..30, records in 0u64..2_000, each in 1u64..5,
                 processes in 1u64..4, joined: bool, compute: bool, which in 0usize..4, engine in 0usize..3, seed: u64) {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Barrier, Mutex};
 use cosched_columnsort::peers::{Parts, Peers};
 use cosched_pipeline::BoxError;
 
-/// One of them.
+/// One of these processes.
 pub(super) struct Threads {
     rank: usize,
-    /// They are on several machines: none sees the others' descriptors.
+    /// Simulates several machines: no process can open the others' descriptors.
     apart: bool,
     to: Vec<Mutex<Sender<Vec<u8>>>>,
     from: Vec<Mutex<Receiver<Vec<u8>>>>,
@@ -17,7 +17,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// So many of them.
+    /// Creates `size` of them.
     pub(super) fn all(size: usize, apart: bool) -> Vec<Arc<Threads>> {
         let barrier = Arc::new(Barrier::new(size));
         let mut to: Vec<Vec<_>> = (0..size).map(|_| Vec::new()).collect();
@@ -82,7 +82,7 @@ impl Peers for Threads {
     }
 
     fn sum(&self, value: u64) -> Result<u64, BoxError> {
-        // What is summed up is how many could not open a file by a descriptor.
+        // The sum counts the processes that could not open a file by a descriptor.
         let value = value.max(u64::from(self.apart && self.rank > 0));
         (0..self.to.len()).try_for_each(|to| self.send(to, &value.to_le_bytes()))?;
         let mut sum = 0;
