@@ -1,8 +1,8 @@
-//! The fuzz targets of what the daemon reads of strangers; `fuzz/src/runner.rs` says how they run.
+//! The fuzz targets for untrusted input of the daemon; `fuzz/src/runner.rs` says how they run.
 
 #[path = "../../../fuzz/src/runner.rs"]
 mod runner;
-// Public for the fuzzer's programs.
+// Public for the fuzz programs.
 #[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/strangers.rs"]
 mod strangers;

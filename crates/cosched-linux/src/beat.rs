@@ -1,4 +1,4 @@
-//! The signs of life: one shared page that the slot thread and the daemon's driver stamp, and the guard reads.
+//! The heartbeat: one shared page that the slot thread and the daemon's driver stamp, and the guard reads.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,7 +11,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::observe::monotonic_ns;
 use crate::shared::{Shareable, SharedPage};
 
-/// What the page holds.
+/// The content of the page.
 #[derive(Debug)]
 #[repr(C)]
 struct Page {
@@ -19,7 +19,7 @@ struct Page {
     lease_ns: AtomicU64,
     thaws: AtomicU64,
     signals: AtomicU32,
-    /// The number of the slot thread; 0 before it is known.
+    /// The thread id of the slot thread; 0 before it is known.
     slot_thread: AtomicU32,
     driver_ns: AtomicU64,
     driver_limit_ns: AtomicU64,
@@ -34,18 +34,18 @@ unsafe impl Shareable for Page {}
 pub struct Beat(SharedPage<Page>);
 
 impl Beat {
-    /// A beat without a name, passed on by inheritance. `lease_ns`: a beat older than this means that the daemon hangs.
+    /// A page without a name, passed on by inheritance. `lease_ns`: a stamp older than this means that the daemon hangs.
     ///
     /// # Errors
-    /// When the kernel gives no memfd or mapping.
+    /// The kernel gives no memfd or mapping.
     pub fn create(lease_ns: u64) -> io::Result<Beat> {
         Beat::fresh(memfd_create("cosched-beat", MemfdFlags::CLOEXEC)?, lease_ns)
     }
 
-    /// A beat in a file, such as one below /run.
+    /// A page in a file, such as one below /run.
     ///
     /// # Errors
-    /// When the file cannot be made or mapped.
+    /// The file cannot be made or mapped.
     pub fn create_file(path: &Path, lease_ns: u64) -> io::Result<Beat> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
         Beat::fresh(File::into(file), lease_ns)
@@ -58,49 +58,49 @@ impl Beat {
         Ok(beat)
     }
 
-    /// The beat of another process, by its file.
+    /// Maps the page of another process, by its file.
     ///
     /// # Errors
-    /// When the file is too short or cannot be mapped.
+    /// The file is too short or cannot be mapped.
     pub fn from_fd(file: OwnedFd) -> io::Result<Beat> {
         Ok(Beat(SharedPage::open(file)?))
     }
 
-    /// Says: alive now.
+    /// Stamps the page: the slot thread is alive now.
     pub fn stamp(&self) {
         self.0.beat_ns.store(monotonic_ns(), Relaxed);
     }
 
-    /// How long ago the last stamp was, in nanoseconds.
+    /// The age of the last stamp, in nanoseconds.
     pub fn age_ns(&self) -> u64 {
         monotonic_ns().saturating_sub(self.0.beat_ns.load(Relaxed))
     }
 
-    /// A beat older than this means that the daemon hangs, in nanoseconds.
+    /// A stamp older than this means that the daemon hangs, in nanoseconds.
     pub fn lease_ns(&self) -> u64 {
         self.0.lease_ns.load(Relaxed)
     }
 
-    /// The calling thread is the one that stamps.
+    /// Notes the calling thread as the slot thread.
     pub fn note_slot_thread(&self) {
         self.0.slot_thread.store(own_thread(), Relaxed);
     }
 
-    /// Says that the daemon's driver, which answers requests, has gone round. From now on the guard ends the daemon when it does not say so
-    /// again within `limit_ns`; 0 ends that.
+    /// Notes that the daemon's driver, which answers requests, has completed a round. From now on the guard ends the daemon when this is not called
+    /// again within `limit_ns`; 0 switches that off.
     pub fn driver_went_round(&self, limit_ns: u64) {
         self.0.driver_thread.store(own_thread(), Relaxed);
         self.0.driver_ns.store(monotonic_ns(), Relaxed);
         self.0.driver_limit_ns.store(limit_ns, Relaxed);
     }
 
-    /// When the driver went round last, if that is too long ago.
+    /// The time of the driver's last round, if that is too long ago.
     pub(crate) fn driver_hangs_since_ns(&self) -> Option<u64> {
         let (since_ns, limit_ns) = (self.0.driver_ns.load(Relaxed), self.0.driver_limit_ns.load(Relaxed));
         (limit_ns > 0 && monotonic_ns().saturating_sub(since_ns) > limit_ns).then_some(since_ns)
     }
 
-    /// Interrupts what the slot thread of process `daemon` waits for in the kernel.
+    /// Interrupts a system call in which the slot thread of process `daemon` waits.
     pub(crate) fn nudge_slot_thread(&self, daemon: i32) {
         nudge(daemon, self.0.slot_thread.load(Relaxed));
     }
@@ -110,7 +110,7 @@ impl Beat {
         nudge(daemon, self.0.driver_thread.load(Relaxed));
     }
 
-    /// Notes that processes may have been stopped by signals, so that a thaw must send SIGCONT too. It stays noted.
+    /// Notes that processes may have been stopped by signals, so that a thaw must send SIGCONT, too. The note is permanent.
     pub fn note_signals(&self) {
         self.0.signals.store(1, Relaxed);
     }
@@ -120,7 +120,7 @@ impl Beat {
         self.0.signals.load(Relaxed) != 0
     }
 
-    /// Notes that everything has been thawed by somebody else than the slot thread.
+    /// Notes that everything was thawed by a process other than the daemon.
     pub fn note_thaw(&self) {
         self.0.thaws.fetch_add(1, Relaxed);
     }
@@ -131,13 +131,13 @@ impl Beat {
     }
 }
 
-/// The signal that interrupts a thread: by itself it does nothing.
+/// The signal that interrupts a thread: it has no effect of its own.
 const NUDGE: i32 = libc::SIGURG;
 
-/// Lets [`NUDGE`] interrupt what a thread of this process waits for in the kernel, such as the end of a socket that a user lets linger.
+/// Lets [`NUDGE`] interrupt system calls in which a thread of this process waits, such as the close of a socket that a user lets linger.
 pub(crate) fn heed_nudges() {
     extern "C" fn nothing(_: i32) {}
-    // SAFETY: the handler does nothing, and zero is a valid value of what is not set; without SA_RESTART a wait ends.
+    // SAFETY: the handler does nothing, and zero is a valid value of the fields that are not set; without SA_RESTART a wait ends.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
@@ -151,8 +151,7 @@ fn own_thread() -> u32 {
 
 fn nudge(process: i32, thread: u32) {
     if thread != 0 {
-        // A number that is not a thread of that process any more is nobody's.
-        // SAFETY: takes numbers only.
+        // SAFETY: takes numbers only. If the number is no longer a thread of that process, the call does nothing.
         unsafe { libc::syscall(libc::SYS_tgkill, process, thread, NUDGE) };
     }
 }

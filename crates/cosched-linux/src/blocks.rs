@@ -1,4 +1,4 @@
-//! How often the threads of a job give their CPUs away because they wait (voluntary switches, /proc/TID/status).
+//! How often the threads of a job give up their CPUs because they wait (voluntary switches, /proc/TID/status).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,15 +6,15 @@ use std::fs::File;
 use crate::job::JobCgroup;
 use crate::thread::voluntary_switches;
 
-/// At most this many threads are looked at, as a sample of all; each costs some 20 µs.
+/// At most this number of threads is read, as a sample of all; each costs some 20 µs.
 const THREADS_MAX: usize = 16;
 
-/// What was seen at the last look, by thread.
+/// The counters at the last sample, by thread.
 #[derive(Debug, Clone, Default)]
 pub struct Blocks(BTreeMap<i32, u64>);
 
 impl Blocks {
-    /// How often they have done so since the last look; 0 at the first one. Threads that are new since then do not count.
+    /// How often they have blocked since the last sample; 0 at the first one. Threads that are new since then do not count.
     pub fn look(&mut self, job: &JobCgroup) -> u64 {
         let threads = job.some_threads();
         let each = threads.len().div_ceil(THREADS_MAX).max(1);

@@ -1,10 +1,10 @@
 //! The limits that a process would leave behind with its cgroups, and keeping them.
 //!
-//! A job has a cgroup of its own. Its first process comes out of another one: a systemd slice, a container, a scope with a quota. What
-//! limits that one, or a cgroup above it that is not above our tree as well, would hold no more. So it is read here, as this
-//! process sees it and not as anybody says, and the daemon refuses, or gives the job the same limits (decision 0037).
-//! In the hybrid layout a process keeps its cpuset, memory and pids cgroups where these are limited: nothing of that is lost.
-//! What a job's cgroup could not have is in `unkept.rs`. Weights are no limits, and are not looked at.
+//! A job has a cgroup of its own. Its first process comes out of another one: a systemd slice, a container, a scope with a quota. The limits of that
+//! cgroup, and of those above it that are not above our tree as well, would no longer apply. So they are read here, from the kernel and not from the
+//! user, and the daemon refuses the process, or gives the job the same limits (decision 0037). In the hybrid layout a process keeps its cpuset,
+//! memory and pids cgroups where these are limited: no limit of theirs is lost. Limits that a job's cgroup cannot have are in `unkept.rs`. Weights
+//! are not limits, and are not read.
 //! Source: Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, pids.max, cpuset.cpus.effective); sched-bwc.rst.
 
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::place::{below, own_v1, own_v2};
 use crate::tree::{Tree, TreeError};
 use crate::unkept::{Unkept, page_sizes, unkept_in};
 
-/// The period in which a quota that is kept is counted, in microseconds: the kernel's default.
+/// The period of a quota that is kept, in microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
-/// So many cgroups at most stand above each other where limits are looked for.
+/// The depth up to which cgroups are searched for limits.
 const LEVELS_MAX: usize = 32;
 
-/// What a cgroup can limit.
+/// The resources that a cgroup can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     /// CPU time, in millionths of a CPU.
@@ -55,9 +55,9 @@ impl Resource {
 /// A limit, and the cgroup that sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cap {
-    /// Of what.
+    /// The limited resource.
     pub resource: Resource,
-    /// How much.
+    /// The limit, in the unit of the resource.
     pub most: u64,
     /// The cgroup, relative to its mount.
     pub of: PathBuf,
@@ -75,14 +75,14 @@ impl fmt::Display for Cap {
     }
 }
 
-/// The strictest limits along a path, and the CPUs that it has if these are not all.
+/// The strictest limits along a path, and its CPUs if these are not all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caps {
     /// At most one of each resource.
     pub caps: Vec<Cap>,
     /// The CPUs as the kernel lists them, such as "0-1,4".
     pub cpus: Option<String>,
-    /// What no job can be limited to.
+    /// Limits that no job can have.
     pub unkept: Vec<Unkept>,
 }
 
@@ -101,7 +101,7 @@ impl Caps {
         self.caps.iter().find(|cap| cap.resource == resource).map(|cap| cap.most)
     }
 
-    /// Leaves out what `others` limit as strictly.
+    /// Leaves out limits for which `others` has one that is as strict.
     #[must_use]
     pub fn beyond(mut self, others: &Caps) -> Caps {
         self.caps.retain(|cap| others.most(cap.resource).is_none_or(|most| most > cap.most));
@@ -111,12 +111,12 @@ impl Caps {
 }
 
 impl Tree {
-    /// What limits process `pid` where it stands and would not in a cgroup of this tree. None in a process that has gone.
+    /// The limits on process `pid` in its present cgroups that it would not have in a cgroup of this tree. Empty for a process that no longer exists.
     ///
     /// # Errors
-    /// When the kernel does not tell where it stands, or that is nested too deep. Who may make cgroups can nest them until their path is too
-    /// long to be told: most kernels tell as much of it as there is room for, some tell nothing. And of two thousand levels all
-    /// limits are read in half a minute, in which nobody else is served.
+    /// The kernel does not report its cgroups, or they are nested too deep. A user who may make cgroups can nest them until their path is too long to
+    /// be reported: most kernels report as much of it as there is room for, some report nothing. And to read all limits of two thousand levels takes
+    /// half a minute, in which no other request is served.
     pub fn caps_left_by(&self, pid: i32) -> io::Result<Caps> {
         let content = unless_gone(cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))))?;
         match content.lines().any(|line| line.matches('/').count() > LEVELS_MAX) {
@@ -149,10 +149,10 @@ impl Tree {
 }
 
 impl JobCgroup {
-    /// Limits the job like this.
+    /// Applies these limits to the job.
     ///
     /// # Errors
-    /// When the kernel refuses, or has no controller for it here.
+    /// The kernel refuses, or has no controller for a limit here.
     pub fn keep(&self, caps: &Caps) -> Result<(), TreeError> {
         let dirs = self.dirs();
         let put = |path: PathBuf, value: &str| cgfile::write(&path, value).map_err(TreeError::io("write", &path));
@@ -174,7 +174,7 @@ impl JobCgroup {
         }
     }
 
-    /// What the job's own cgroups limit.
+    /// The limits of the job's own cgroups.
     pub fn caps(&self) -> Caps {
         let (dirs, mut caps) = (self.dirs(), Caps::default());
         for resource in Resource::ALL {
@@ -189,7 +189,7 @@ impl JobCgroup {
     }
 }
 
-/// Of a process that has gone there is nothing to read.
+/// For a process that no longer exists: empty content instead of an error.
 fn unless_gone(read: io::Result<String>) -> io::Result<String> {
     match read {
         Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::ESRCH) => Ok(String::new()),
@@ -210,11 +210,11 @@ pub(crate) fn is_limited(mount: &Path, path: &Path, file: &str) -> bool {
 }
 
 fn quota_us(millionths: u64) -> u64 {
-    // The kernel takes no less than 1 ms.
+    // The kernel's minimum is 1 ms.
     (millionths * PERIOD_US / 1_000_000).max(1000)
 }
 
-/// What a cgroup limits, if anything.
+/// The limit of a cgroup, if it has one.
 fn limit_of(resource: Resource, dir: &Path) -> Option<u64> {
     let read = |file: &str| cgfile::read(&dir.join(file)).ok();
     if resource != Resource::Cpu {
@@ -225,7 +225,7 @@ fn limit_of(resource: Resource, dir: &Path) -> Option<u64> {
         let (quota, period) = text.trim().split_once(' ')?;
         return of(quota.parse().ok()?, period.parse().ok()?);
     }
-    // -1 is no quota.
+    // -1 means no quota.
     of(read("cpu.cfs_quota_us")?.trim().parse().ok()?, read("cpu.cfs_period_us")?.trim().parse().ok()?)
 }
 
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(caps.cpus.as_deref(), Some("0-1"));
         assert_eq!(tree.caps_left_in("0::/\n"), Caps::default());
         assert_eq!(tree.caps_left_in(""), Caps::default());
-        // A job with these limits takes such a process; one with fewer does not.
+        // A job with these limits accepts such a process; a job with fewer does not.
         assert_eq!(caps.clone().beyond(&caps), Caps::default());
         assert_eq!(caps.clone().beyond(&Caps::default()), caps);
         let looser = Caps { caps: vec![Cap { most: 51, ..caps.caps[1].clone() }], ..Caps::default() };

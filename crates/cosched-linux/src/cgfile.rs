@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// So deep a tree is visited and removed: each level has a descriptor open meanwhile.
+/// The depth to which a tree is visited and removed: each level has a descriptor open meanwhile.
 const LEVELS_MAX: usize = 200;
 
 /// Reads a whole small file.
@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Writes `value` in one `write` call, as the kernel wants it. Never creates the file: a missing control file is an error.
+/// Writes `value` in one `write` call, as the kernel requires. Never creates the file: a missing control file is an error.
 pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
@@ -35,7 +35,7 @@ pub(crate) fn procs(dir: &Path) -> io::Result<Vec<i32>> {
     Ok(pids(&read(&dir.join("cgroup.procs"))?))
 }
 
-/// The same in a directory that is open.
+/// The same for an open directory.
 pub(crate) fn procs_at(dir: BorrowedFd<'_>) -> io::Result<Vec<i32>> {
     let file = openat(dir, "cgroup.procs", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut content = String::new();
@@ -47,7 +47,7 @@ pub(crate) fn pids(content: &str) -> Vec<i32> {
     content.lines().filter_map(|line| line.trim().parse().ok()).filter(|&pid| pid > 0).collect()
 }
 
-/// The directories directly below `dir`; a directory that has gone has none.
+/// The directories directly below `dir`; none if `dir` does not exist.
 pub(crate) fn children(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -84,7 +84,7 @@ pub(crate) fn reachable(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Creates a directory; one that is there already is fine.
+/// Creates a directory; an existing one is no error.
 pub(crate) fn mkdir(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
@@ -92,7 +92,7 @@ pub(crate) fn mkdir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a directory; one that has gone already is fine.
+/// Removes a directory; a missing one is no error.
 pub(crate) fn rmdir(dir: &Path) -> io::Result<()> {
     match fs::remove_dir(dir) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -100,7 +100,7 @@ pub(crate) fn rmdir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// The same for one whose processes have just been killed: they can keep it busy until the kernel has let go of them.
+/// The same for a cgroup whose processes have just been killed: it can stay busy until the kernel has released them.
 pub(crate) fn rmdir_patiently(dir: &Path) -> io::Result<()> {
     patiently(|| rmdir(dir))
 }
@@ -115,9 +115,8 @@ fn patiently(remove: impl Fn() -> io::Result<()>) -> io::Result<()> {
     remove()
 }
 
-/// Shows a directory and all below it, the deepest first, by descriptors: however long the path of one has become. One that goes
-/// away meanwhile, and those below the deepest level that is visited, are left out. Returns false where there are more than `most`: then
-/// some were not visited.
+/// Visits a directory and all below it, the deepest first, by descriptors: so the length of paths does not matter. Directories that vanish meanwhile,
+/// and those below the maximum depth, are left out. Returns false if there are more than `most`: then some were not visited.
 pub(crate) fn visit(
     dir: &Path,
     most: usize,
@@ -145,7 +144,7 @@ fn visit_below(
             if *left == 0 {
                 break;
             }
-            // Also for one that has gone meanwhile: names can be made faster than they are opened.
+            // Counts also those that vanished meanwhile: names can be created faster than they are opened.
             *left -= 1;
             let Some(child) = open_dir(dir, &name)? else { continue };
             visit_below(child.as_fd(), levels_left, left, see)?;
@@ -154,12 +153,12 @@ fn visit_below(
     see(dir)
 }
 
-/// Whether a cgroup, or a file of it, is not there any more.
+/// Whether the error means that a cgroup, or a file of it, no longer exists.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
-/// Removes a directory and those below it, by descriptors: however long the path of one has become.
+/// Removes a directory and those below it, by descriptors: so the length of paths does not matter.
 pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
     if let Some(opened) = open_dir(CWD, dir)? {
         remove_below(opened.as_fd(), LEVELS_MAX)?;
@@ -180,7 +179,7 @@ fn remove_below(dir: BorrowedFd<'_>, levels_left: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// None for one that has gone.
+/// `None` for a directory that no longer exists.
 fn open_dir(at: impl AsFd, name: impl Arg) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(at, name, flags, Mode::empty()) {
@@ -190,7 +189,7 @@ fn open_dir(at: impl AsFd, name: impl Arg) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Of `most` at most.
+/// Returns at most `most` names.
 fn names_of_dirs(dir: BorrowedFd<'_>, most: usize) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {

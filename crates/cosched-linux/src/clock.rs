@@ -1,9 +1,9 @@
-//! Noticing that somebody set the wall clock.
+//! Detects that the wall clock was set.
 //!
-//! The problem: slots lie on the wall clock, and an operator, a time daemon or a resumed machine may set it, forwards or back. The slot
-//! thread looks at the time anew by itself; who keeps times of his own has to be told. The rule: a timer of the wall clock that far
-//! lies in the future is cancelled by the kernel when the clock is set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). By how much it was
-//! set is the change of its distance to the clock that counts since the machine's start, suspended time included.
+//! The problem: slots are computed from the wall clock, and an operator, a time daemon or a resumed machine may set it, forwards or back. The slot
+//! thread reads the time again by itself; other parts with times of their own have to be told. The rule: a timer of the wall clock far in the future
+//! is cancelled by the kernel when the clock is set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). The size of the step is the change of the wall
+//! clock's distance to the clock that counts from the boot, suspended time included.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,9 +15,9 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// The year 2242: the timer is there to be cancelled.
+/// The year 2242: the timer is meant to be cancelled, not to expire.
 const FAR_S: i64 = 1 << 33;
-/// A time daemon that turns the clock slowly changes it by no more than this between two looks that are 10 s apart.
+/// A time daemon that slews the clock changes it by at most this between two calls that are 10 s apart.
 const SLEW_NS_MAX: i64 = 20_000_000;
 
 /// A watch over the wall clock.
@@ -28,22 +28,22 @@ pub struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// A watch from now on. Its descriptor is readable when the clock was set.
+    /// Starts a watch. Its descriptor is readable when the clock was set.
     ///
     /// # Errors
-    /// When the kernel gives no timer.
+    /// The kernel gives no timer.
     pub fn new() -> io::Result<ClockWatch> {
         let timer = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         arm(&timer)?;
         Ok(ClockWatch { timer, distance_ns: distance_ns() })
     }
 
-    /// By how much the clock was set since the last look, in nanoseconds, forwards or back; none when it was not.
+    /// The change of the clock since the last call, in nanoseconds, forwards or back; `None` if it was not set.
     pub fn look(&mut self) -> Option<i64> {
         let mut count = [0u8; 8];
         let told = rustix::io::read(&self.timer, &mut count) == Err(Errno::CANCELED);
         if told {
-            // ECANCELED once more: it was set again meanwhile, which the distance shows.
+            // ECANCELED again means that it was set once more meanwhile, which the distance shows.
             let _ = arm(&self.timer);
         }
         let now_ns = distance_ns();
@@ -64,13 +64,13 @@ fn arm(timer: &OwnedFd) -> io::Result<()> {
         it_value: Timespec { tv_sec: FAR_S, tv_nsec: 0 },
     };
     match timerfd_settime(timer, TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET, &value) {
-        // The clock was set since the last time, and the timer is armed nevertheless.
+        // The clock was set since the last call, and the timer is armed nevertheless.
         Ok(_) | Err(Errno::CANCELED) => Ok(()),
         Err(e) => Err(e.into()),
     }
 }
 
-/// How far the wall clock is ahead of the machine's start.
+/// The difference between the wall clock and the time since the boot.
 fn distance_ns() -> i64 {
     let ns = |id| {
         let time = clock_gettime(id);

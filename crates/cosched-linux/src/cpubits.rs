@@ -22,7 +22,7 @@ impl CpuBits {
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// Where the state of a CPU stands among `WORDS * 64`.
+    /// The index of a CPU's state among `WORDS * 64`.
     pub(crate) fn index(cpu: u32) -> usize {
         cpu as usize % (WORDS * 64)
     }
@@ -32,24 +32,24 @@ impl CpuBits {
         self.0[word].fetch_or(bit, Relaxed);
     }
 
-    /// These and no others. Who looks meanwhile may see a part of both.
+    /// Replaces the set. A concurrent reader may see a part of both sets.
     pub(crate) fn set(&self, cpus: &[u32]) {
         let mut words = [0; WORDS];
         cpus.iter().map(|cpu| CpuBits::at(*cpu)).for_each(|(word, bit)| words[word] |= bit);
         self.0.iter().zip(words).for_each(|(word, bits)| word.store(bits, Relaxed));
     }
 
-    /// Takes all out.
+    /// Empties the set; returns what was in it.
     pub(crate) fn take(&self) -> [u64; WORDS] {
         std::array::from_fn(|word| self.0[word].swap(0, Relaxed))
     }
 
-    /// These too.
+    /// Adds the set to `all`.
     pub(crate) fn join_into(&self, all: &mut [u64; WORDS]) {
         all.iter_mut().zip(&self.0).for_each(|(all, word)| *all |= word.load(Relaxed));
     }
 
-    /// Whether one of these is in it.
+    /// Whether one of these CPUs is in the set.
     pub(crate) fn has_one_of(&self, others: &[u64; WORDS]) -> bool {
         self.0.iter().zip(others).any(|(word, bits)| word.load(Relaxed) & bits != 0)
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-/// So many CPUs at most a list names: no kernel has more.
+/// The limit on the CPUs in a list: no kernel has more.
 const CPUS_MAX: u32 = 8192;
 
-/// The numbers of a list, in its order; `None` when it is none.
+/// The numbers of a list, in its order; `None` if the text is not a list.
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// The list of these CPUs, which are in rising order.
+/// The list of these CPUs, which are in ascending order.
 pub fn format(cpus: &[u32]) -> String {
     let mut text = String::new();
     for run in cpus.chunk_by(|a, b| a + 1 == *b) {

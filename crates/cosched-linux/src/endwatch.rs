@@ -19,20 +19,19 @@ pub struct EndWatch {
 }
 
 impl EndWatch {
-    /// A watch of nothing yet.
+    /// Makes a watch without any job.
     ///
     /// # Errors
-    /// When the kernel gives no inotify descriptor (fs.inotify.max_user_instances).
+    /// The kernel gives no inotify descriptor (fs.inotify.max_user_instances).
     pub fn new() -> io::Result<EndWatch> {
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         Ok(EndWatch { inotify, jobs: BTreeMap::new() })
     }
 
-    /// Watches the `events` file of `job`. A job that has no process yet or any more is not reported before the file changes: ask
-    /// `populated` once after adding.
+    /// Watches the `events` file of `job`. A job that is already empty is not reported before the file changes: call `populated` once after adding.
     ///
     /// # Errors
-    /// When the file is not there or there are too many watches (fs.inotify.max_user_watches).
+    /// The file does not exist or there are too many watches (fs.inotify.max_user_watches).
     pub fn add(&mut self, job: u64, events: &Path) -> io::Result<()> {
         let wd = inotify::add_watch(&self.inotify, events, inotify::WatchFlags::MODIFY)?;
         self.jobs.insert(wd, (job, events.to_path_buf()));
@@ -44,12 +43,12 @@ impl EndWatch {
         let found: Vec<i32> = self.jobs.iter().filter(|(_, (id, _))| *id == job).map(|(&wd, _)| wd).collect();
         for wd in found {
             self.jobs.remove(&wd);
-            // A file that has gone has taken its watch with it.
+            // A removed file has taken its watch with it.
             let _ = inotify::remove_watch(&self.inotify, wd);
         }
     }
 
-    /// The jobs whose file changed since the last call and that have no process now. Never waits.
+    /// The jobs whose file changed since the last call and that have no process now. Never blocks.
     pub fn drain(&mut self) -> Vec<u64> {
         let mut ended = Vec::new();
         for wd in self.changed() {

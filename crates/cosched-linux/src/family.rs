@@ -1,4 +1,4 @@
-//! Process trees that become a job without a cgroup of their own: moved into the job's, and back.
+//! Process trees that become a job without having a cgroup of their own: they are moved into the job's, and back.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use crate::problem::Problem;
 use crate::process::{Held, facts};
 use crate::tree::{Tree, TreeError};
 
-/// So many processes are looked at and moved at most: the daemon does nothing else meanwhile.
+/// The limit on the processes that are examined and moved: the daemon does nothing else meanwhile.
 pub const PROCESSES_MAX: usize = 1024;
-/// So often are processes moved back that are new since the last time.
+/// The limit on repetitions while new processes appear during a move back.
 const ROUNDS_MAX: usize = 16;
 
-/// A process and its descendants, as they are now; the process first.
+/// A process and its present descendants; the process first.
 pub fn family(pid: i32) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -35,10 +35,11 @@ pub fn family(pid: i32) -> Vec<i32> {
 }
 
 impl Tree {
-    /// Moves a process and its descendants into `job`, until no new one shows up. `may` says of each whether it may come along.
+    /// Moves a process and its descendants into `job`, until no new one appears. `may` decides for each whether it may come along.
     ///
     /// # Errors
-    /// Of `may`; when they are too many, stand in different cgroups, or cannot be moved. What was moved is in the job then: send it back.
+    /// Of `may`; also if there are too many, they are in different cgroups, or cannot be moved. Those already moved are in the job then: send them
+    /// back.
     pub fn attach_family(
         &self,
         job: &JobCgroup,
@@ -58,7 +59,7 @@ impl Tree {
             }
             let before = moved.len();
             for pid in family {
-                // One that has ended meanwhile is none. Behind its pidfd it is looked at again: its number may be another's.
+                // One that has ended meanwhile is skipped. It is checked again with its pidfd open: its number may have been reused.
                 let Some(held) = Held::open(pid).ok().filter(|_| !moved.contains(&pid)) else { continue };
                 let (Some(facts), Some(own)) = (facts(pid), Origin::of(pid)) else { continue };
                 let is_new = self.job_of_path(&own.v2) != Some(job.id());
@@ -86,10 +87,10 @@ impl Tree {
         }
     }
 
-    /// Moves all processes of `job` to where its first one came from, until none is left.
+    /// Moves all processes of `job` to the origin of its first one, until none is left.
     ///
     /// # Errors
-    /// When they are more than [`PROCESSES_MAX`], fork faster than they are moved, or the kernel refuses.
+    /// There are more than [`PROCESSES_MAX`], they fork faster than they are moved, or the kernel refuses.
     pub fn send_all_back(&self, job: &JobCgroup, origin: &Origin) -> Result<(), TreeError> {
         let problem = |why: String| {
             let hint = "Suspend it, or end some of its processes, and try again.";

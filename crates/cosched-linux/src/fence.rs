@@ -1,11 +1,10 @@
-//! Until when jobs may live that others will begin anew: a small file that the daemon writes and the guard reads.
+//! Deadlines for jobs that other nodes will start again: a small file that the daemon writes and the guard reads.
 //!
-//! The problem: a node that is cut off has to end such jobs before another one begins them (the cluster's `member/fence.rs` says when),
-//! also when its daemon is dead, stopped or blocked by then.
-//! The rule: with every renewal of its lease the daemon writes until when each may live, by the clock that does not stop in a
-//! suspend. Whoever reads a time that is over ends the job's cgroup by force; a daemon that is well writes a later one first. The
-//! file lies in the runtime directory, in memory: no disk is waited for. Its first line names the daemon, so that the guard of an
-//! earlier one sees that it is not needed any more.
+//! The problem: a node that is cut off has to end such jobs before another node starts them again (the cluster's `member/fence.rs` says when), also
+//! when its daemon is dead, stopped or blocked by then. The rule: with every renewal of its lease the daemon writes until when each may live, by the
+//! clock that does not stop in a suspend. A guard that reads an expired deadline kills the job's cgroup; a healthy daemon writes a later deadline
+//! first. The file is in the runtime directory, in memory: there is no wait for a disk. Its first line names the daemon, so that the guard of an
+//! earlier one sees that it is no longer needed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,32 +14,31 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{cgfile, process};
 
-/// A job that must not outlive a moment.
+/// A job with a deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     /// Its cgroup in the v2 hierarchy.
     pub cgroup: PathBuf,
-    /// By [`boottime_ns`].
+    /// The deadline, by [`boottime_ns`].
     pub until_ns: u64,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fences {
     /// The daemon that wrote it.
     pub daemon: i32,
-    /// The jobs.
     pub jobs: Vec<Fence>,
 }
 
-/// Nanoseconds since the machine was started, those in which it was suspended included.
+/// Nanoseconds since the boot, including suspended time.
 pub fn boottime_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 impl Fences {
-    /// Reads a file; one that is not there says nothing.
+    /// Reads a file; a missing file counts as empty.
     pub fn read(path: &Path) -> Fences {
         let content = cgfile::read(path).unwrap_or_default();
         let mut lines = content.lines();
@@ -52,7 +50,7 @@ impl Fences {
         Fences { daemon, jobs: lines.filter_map(fence).collect() }
     }
 
-    /// Writes it as a whole, so that a reader never sees a half.
+    /// Replaces the file as a whole, so that a reader never sees a part of it.
     ///
     /// # Errors
     /// The file system's.
@@ -66,7 +64,7 @@ impl Fences {
         std::fs::rename(new, path)
     }
 
-    /// Ends what must not live any more; when the next one is due.
+    /// Kills the jobs whose deadline has passed; returns the time until the next deadline.
     pub(crate) fn enforce(&self) -> Option<Duration> {
         let now_ns = boottime_ns();
         for fence in self.jobs.iter().filter(|fence| fence.until_ns <= now_ns) {
@@ -77,10 +75,10 @@ impl Fences {
     }
 }
 
-/// Kernels before 5.14 cannot end a cgroup at once.
+/// Kills a cgroup. Kernels before 5.14 have no cgroup.kill.
 fn end(cgroup: &Path) {
     if cgfile::write(&cgroup.join("cgroup.kill"), "1").is_err() {
-        // What cannot be read has nobody to kill, or is for the next time.
+        // A cgroup that cannot be read is empty, or is tried again the next time.
         let _ = cgfile::visit(cgroup, usize::MAX, &mut |dir| {
             for pid in cgfile::procs_at(dir).unwrap_or_default() {
                 process::send_signal(pid, libc::SIGKILL);
@@ -105,7 +103,7 @@ mod tests {
         let fences = Fences { daemon: 7, jobs: vec![fence("a b", 5), fence("c", later)] };
         fences.write(&path).unwrap();
         assert_eq!(Fences::read(&path), fences);
-        // A plain directory stands for a cgroup: it gets what ends one.
+        // A plain directory is used instead of a cgroup: the kill file is written there.
         std::fs::create_dir_all(dir.join("a b")).unwrap();
         std::fs::create_dir_all(dir.join("c")).unwrap();
         let kill = |cgroup: &str| dir.join(cgroup).join("cgroup.kill");

@@ -1,9 +1,9 @@
 //! The CPU time of a gang in its slots, and outside of them (stray CPU).
 //!
-//! The problem: a gang that runs outside of its slots takes CPU time from the one whose slot it is; an operator wants to see how much.
-//! The rule: the slot thread reads the gang's CPU time when it comes and a moment after it has gone, and books the difference to where
-//! the gang was. A moment after, because the kernel books the time of a running process at its scheduler's ticks, and that of a frozen
-//! one when it has left its CPU. What a gang does in that moment counts as in its slot. Nothing here allocates or locks.
+//! The problem: a gang that runs outside its slots takes CPU time from the one whose slot it is; an operator wants to see how much. The rule: the
+//! slot thread reads the gang's CPU time at the start of its slot and a moment after its end, and counts the difference as inside or outside. A
+//! moment after, because the kernel accounts the time of a running process at the scheduler's ticks, and that of a frozen one when it has left its
+//! CPU. CPU time in that moment counts as inside the slot. Nothing here allocates or locks.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) struct GangCpu {
     outside_ns: AtomicU64,
 }
 
-/// What came to a gang since it was counted last, in nanoseconds.
+/// The CPU time of a gang since the last count, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grown {
     /// In its slots.
@@ -47,7 +47,7 @@ impl GangCpu {
         })
     }
 
-    /// Books what was used since the last time; from now on the gang is in its slot, or outside.
+    /// Counts the time used since the last call; from now on the gang is in its slot, or outside.
     pub(crate) fn count(&self, inside_from_now: bool) -> Option<Grown> {
         let now_ns = usage_ns(self.file.as_ref()?)?;
         let last_ns = self.last_ns.swap(now_ns, Relaxed);
@@ -61,7 +61,7 @@ impl GangCpu {
         Some(if was_inside { Grown::Inside(grown_ns) } else { Grown::Outside(grown_ns) })
     }
 
-    /// It has no slots: what it uses until it has some again is counted nowhere.
+    /// The gang has no slots: the time that it uses until it has some again is not counted.
     pub(crate) fn forget(&self) {
         self.last_ns.store(UNKNOWN, Relaxed);
     }
@@ -71,7 +71,7 @@ impl GangCpu {
     }
 }
 
-/// The number of microseconds after "usage_usec", which is the first line of cpu.stat, as nanoseconds.
+/// The value of "usage_usec", which is the first line of cpu.stat, in nanoseconds.
 pub(crate) fn usage_ns(file: &File) -> Option<u64> {
     Some(cgfile::first_number(file, b"usage_usec ")? * 1000)
 }

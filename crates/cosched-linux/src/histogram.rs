@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Each power of two has this many buckets, so a value is known to 1/8.
+/// The number of buckets for each power of two: a value is known to 1/8.
 const STEPS: usize = 8;
 /// Values up to 2^40 ns (18 minutes).
 const OCTAVES: usize = 40;
@@ -47,7 +47,7 @@ impl Histogram {
         Quantiles { count, p50_us: at(0.50), p99_us: at(0.99), max_us }
     }
 
-    /// The whole distribution, an octave a bucket.
+    /// The whole distribution, with a bucket for each octave.
     pub fn buckets(&self) -> Buckets {
         let octave = |index: usize| {
             let counts = &self.buckets[index * STEPS..(index + 1) * STEPS];
@@ -78,10 +78,9 @@ fn middle_ns(index: usize) -> f64 {
     (STEPS as f64 + step as f64 + 0.5) * (octave as f64).exp2()
 }
 
-/// A summary of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quantiles {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// Median, in microseconds, to 1/16.
     pub p50_us: f64,
@@ -96,12 +95,12 @@ pub struct Quantiles {
 pub struct Buckets {
     /// The sum of all values, in nanoseconds.
     pub sum_ns: u64,
-    /// For each bucket, the value in nanoseconds that its own are less than, and how many it has. Rising, without gaps.
+    /// For each bucket its exclusive upper bound in nanoseconds, and the number of its values. Ascending, without gaps.
     pub counts: Vec<(u64, u64)>,
 }
 
 impl Buckets {
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count).sum()
     }

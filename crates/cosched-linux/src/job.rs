@@ -25,39 +25,39 @@ pub(crate) struct JobDirs {
     pub(crate) memory: Option<PathBuf>,
     pub(crate) pids: Option<PathBuf>,
     pub(crate) cpuset: Option<PathBuf>,
-    /// It existed before its job, is held by this descriptor, and is not ours to remove.
+    /// Set for an adopted cgroup, which existed before its job and is not ours to remove; this descriptor holds it.
     pub(crate) adopted: Option<Arc<OwnedFd>>,
 }
 
-/// Processes that the kernel has killed because there was no memory for them.
+/// Processes of a job that the kernel has killed for lack of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// How many.
+    /// The number of processes.
     pub killed: u64,
-    /// The least memory limit of the job's cgroup and those above it; none when it was the machine that had no more, or a cgroup
-    /// that the job made itself.
+    /// The least memory limit of the job's cgroup and those above it; `None` if the machine itself ran out of memory, or a cgroup that the job made
+    /// itself.
     pub limit_bytes: Option<u64>,
 }
 
-/// What v1 shows where there is no limit is the largest number of pages.
+/// Without a limit, v1 shows the largest number of pages, in bytes; this is less.
 pub(crate) const V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
-/// An adopted cgroup has as many with those below it: they are its owner's, who can make any number, and the daemon does nothing else while it looks.
+/// The limit on the cgroups that are visited in an adopted one: its owner can make any number, and the daemon does nothing else meanwhile.
 pub(crate) const CGROUPS_MAX: usize = 1024;
 
-/// So many descriptors of processes are open at a time while a job is signalled.
+/// The limit on concurrently open pidfds while a job is signalled.
 const SIGNALLED_AT_ONCE: usize = 128;
 
-/// So deep are the cgroups that a job makes in its own one.
+/// The maximum depth of the cgroups that a job makes in its own one.
 const DEPTH_MAX: &str = "12";
 
 impl JobDirs {
-    /// The v2 cgroup that holds the processes.
+    /// The v2 cgroup that contains the processes.
     pub(crate) fn gang(&self) -> PathBuf {
         if self.adopted.is_some() { self.outer.clone() } else { self.outer.join("gang") }
     }
 
-    /// Where cpu.idle and the weight are.
+    /// The directory of cpu.idle and the weight.
     pub(crate) fn cpu_files(&self) -> &Path {
         self.cpu.as_deref().unwrap_or(&self.outer)
     }
@@ -78,12 +78,12 @@ impl JobDirs {
         if let Some(dir) = &self.cpuset {
             JobDirs::fill_cpuset(dir)?;
         }
-        // Below that a path with the longest names is too long to be removed by anybody. Before Linux 4.14 there is no limit.
+        // With deeper levels a path of the longest names could be too long to be removed by any process. Before Linux 4.14 there is no limit.
         let _ = cgfile::write(&self.outer.join("cgroup.max.depth"), DEPTH_MAX);
         Ok(())
     }
 
-    /// A v1 cpuset takes no process before it has CPUs and memory: those of the one above.
+    /// Initialises a v1 cpuset with the CPUs and memory of its parent: before that it takes no process.
     pub(crate) fn fill_cpuset(dir: &Path) -> Result<(), TreeError> {
         for name in ["cpuset.cpus", "cpuset.mems"] {
             let (file, above) = (dir.join(name), dir.parent().unwrap_or(dir).join(name));
@@ -99,9 +99,9 @@ impl JobDirs {
         [&self.cpu, &self.memory, &self.pids, &self.cpuset].into_iter().flatten()
     }
 
-    /// Removes the job's cgroups and those that it made itself in them, the deepest first.
+    /// Removes the job's cgroups and those that the job made in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
-        // A marker goes after the last thaw: with it nobody would know any more what is frozen.
+        // A marker is removed after the last thaw: without it the frozen cgroup could not be found.
         marker::thaw(&self.outer);
         for top in std::iter::once(&self.outer).chain(self.v1()) {
             cgfile::remove_tree(top).map_err(TreeError::io("remove", top))?;
@@ -112,7 +112,7 @@ impl JobDirs {
     fn switch_files(&self) -> SwitchFiles {
         let idle = self.cpu_files().join("cpu.idle");
         let kind = if self.cpu.is_some() { WeightFile::Shares } else { WeightFile::Weight };
-        // An adopted cgroup competes with its own siblings, not with jobs: its marks and weights are its owner's.
+        // An adopted cgroup competes with its own siblings, not with jobs: its marks and weights belong to its owner.
         let ours = self.adopted.is_none();
         SwitchFiles {
             adopted: !ours,
@@ -134,7 +134,7 @@ pub struct JobCgroup(Arc<Inner>);
 struct Inner {
     id: u64,
     dirs: JobDirs,
-    /// In our subtree, where `dirs` are not.
+    /// The marker in our subtree of an adopted cgroup.
     marker: Option<JobDirs>,
     switch: Arc<JobSwitch>,
 }
@@ -149,7 +149,7 @@ impl JobCgroup {
             Ok(switch) => Ok(JobCgroup(Arc::new(Inner { id, dirs, marker: None, switch: Arc::new(switch) }))),
             Err(e) => {
                 if !existed {
-                    // The first error is the one to tell.
+                    // The first error is the one to report.
                     let _ = dirs.remove();
                 }
                 Err(e)
@@ -166,14 +166,14 @@ impl JobCgroup {
         &self.0.dirs
     }
 
-    /// Whether it existed before its job, outside of our subtree.
+    /// Whether its cgroup existed before the job, outside our subtree.
     pub fn is_adopted(&self) -> bool {
         self.0.marker.is_some()
     }
 
-    /// Bounds its processes and threads, where there is a controller for that.
+    /// Limits its processes and threads, where there is a controller for that.
     pub(crate) fn bound_tasks(&self, most: u64) {
-        // Without the file there is no controller, which was said when the tree was made.
+        // If the file is missing there is no controller, which was reported when the tree was made.
         let _ = cgfile::write(&self.0.dirs.pids_file("max"), &most.to_string());
     }
 
@@ -192,35 +192,35 @@ impl JobCgroup {
         &self.0.dirs.outer
     }
 
-    /// The file whose changes tell that the job's last process has ended (inotify `IN_MODIFY`). Freezing does not change it.
+    /// The file that changes when the job's last process has ended (inotify `IN_MODIFY`). Freezing does not change it.
     pub fn events_path(&self) -> PathBuf {
         self.0.dirs.outer.join("cgroup.events")
     }
 
-    /// What the slot thread switches it by.
+    /// The files by which the slot thread switches it.
     pub fn switch_handle(&self) -> Arc<JobSwitch> {
         Arc::clone(&self.0.switch)
     }
 
-    /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last.
-    /// In the hybrid layout a process that stands in a memory cgroup or cpuset other than the root, or in a limited pids cgroup, stays in that one:
-    /// taking it out would lift a limit that somebody set. Where the job has a memory limit it enters from any memory cgroup without one.
+    /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last. In the hybrid layout a
+    /// process whose memory cgroup or cpuset is not the root, or whose pids cgroup is limited, stays in that one: taking it out would lift a limit
+    /// that was set on it. If the job has a memory limit, the process enters from any memory cgroup without one.
     ///
     /// # Errors
-    /// When the process has gone or the kernel refuses; the message says what to do.
+    /// The process no longer exists or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
         let memory = in_root_of("memory", &content) || self.limits_memory_of(&content);
         self.attach_with(pid, memory, !self.keeps_pids(&content), in_root_of("cpuset", &content))
     }
 
-    /// Whether a process that stands there keeps its v1 pids cgroup. The mount is two levels above the job's directory.
+    /// Whether a process with these cgroups keeps its v1 pids cgroup. The mount is two levels above the job's directory.
     fn keeps_pids(&self, content: &str) -> bool {
         let mount = self.0.dirs.pids.as_ref().and_then(|dir| dir.parent()?.parent());
         mount.zip(own_v1(content, "pids")).is_some_and(|(mount, path)| is_limited(mount, &path, "pids.max"))
     }
 
-    /// The same for a child of the daemon: what limits the daemon's memory does not hold for it.
+    /// The same for a child of the daemon: the limits on the daemon's memory are not kept.
     ///
     /// # Errors
     /// As [`JobCgroup::attach`].
@@ -240,10 +240,10 @@ impl JobCgroup {
         Ok(())
     }
 
-    /// True while a process of the job lives. False for a job whose cgroup has gone.
+    /// True while a process of the job lives. False for a job whose cgroup no longer exists.
     ///
     /// # Errors
-    /// When cgroup.events cannot be read.
+    /// cgroup.events cannot be read.
     pub fn populated(&self) -> Result<bool, TreeError> {
         let path = self.events_path();
         match cgfile::read(&path) {
@@ -253,11 +253,11 @@ impl JobCgroup {
         }
     }
 
-    /// The job's processes, also those in cgroups that it made itself. In an adopted cgroup that has grown to more than 1024 with those below it
-    /// only some are looked at.
+    /// The job's processes, also those in cgroups that it made itself. If an adopted cgroup has more than 1024 cgroups below it, only some are
+    /// visited.
     ///
     /// # Errors
-    /// When a list cannot be read. A cgroup that goes away meanwhile has none.
+    /// A list cannot be read. A cgroup that vanishes meanwhile is skipped.
     pub fn procs(&self) -> Result<Vec<i32>, TreeError> {
         let mut pids = Vec::new();
         self.visit(|_, found| pids.extend(found))?;
@@ -266,7 +266,7 @@ impl JobCgroup {
         Ok(pids)
     }
 
-    /// Threads of the job, without those in cgroups that it made itself: at most what one read gives, some hundreds.
+    /// Threads of the job, without those in cgroups that it made itself: at most as many as one read returns, some hundreds.
     pub(crate) fn some_threads(&self) -> Vec<i32> {
         let mut page = [0; 4096];
         let file = std::fs::File::open(self.0.dirs.gang().join("cgroup.threads"));
@@ -275,14 +275,14 @@ impl JobCgroup {
         cgfile::pids(&String::from_utf8_lossy(&page[..whole]))
     }
 
-    /// Shows each of its cgroups and the processes in it. Returns whether those were all.
+    /// Visits each of its cgroups with the processes in it. Returns whether those were all.
     fn visit(&self, mut see: impl FnMut(BorrowedFd<'_>, Vec<i32>)) -> Result<bool, TreeError> {
         let outer = &self.0.dirs.outer;
         let most = if self.is_adopted() { CGROUPS_MAX } else { usize::MAX };
         let looked = cgfile::visit(outer, most, &mut |dir| {
             match cgfile::procs_at(dir) {
                 Ok(found) => see(dir, found),
-                // A threaded cgroup that the job made has no list of its own: its processes stand in the parent's.
+                // A threaded cgroup that the job made has no list of its own: its processes are in the parent's list.
                 Err(e) if cgfile::is_gone(&e) || e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
                 Err(e) => return Err(e),
             }
@@ -291,7 +291,7 @@ impl JobCgroup {
         looked.map_err(TreeError::io("read", outer))
     }
 
-    /// How many processes the job has.
+    /// The number of the job's processes.
     ///
     /// # Errors
     /// As [`JobCgroup::procs`].
@@ -299,14 +299,14 @@ impl JobCgroup {
         Ok(self.procs()?.len())
     }
 
-    /// Sends a signal to every process of the job, once to each, until no new one shows up. Returns how many got it.
+    /// Sends a signal to every process of the job, once to each, until no new one appears. Returns the number of processes that got it.
     ///
     /// # Errors
-    /// As [`JobCgroup::procs`], and when not all of an adopted cgroup was looked at. A process that ends meanwhile is none.
+    /// As [`JobCgroup::procs`], and when not all of an adopted cgroup was visited. A process that ends meanwhile is no error.
     pub fn signal_all(&self, signal: i32) -> Result<usize, TreeError> {
         let mut done = BTreeSet::new();
         let mut all = true;
-        // A job that forks faster than we read is stopped by kill(), not by this.
+        // A job that forks faster than this loop reads can only be stopped by kill().
         for _ in 0..16 {
             let before = done.len();
             all &= self.visit(|dir, found| {
@@ -330,7 +330,7 @@ impl JobCgroup {
     /// # Errors
     /// When neither works.
     pub fn kill(&self) -> Result<(), TreeError> {
-        // A crowd that was frozen would die with what CPU time the others leave. The slot thread marks it again, if at all.
+        // Frozen processes with the idle mark would die only with the CPU time that the others leave. The slot thread sets the mark again, if needed.
         let _ = self.0.switch.set_idle(false);
         let path = self.0.dirs.outer.join("cgroup.kill");
         match cgfile::write(&path, "1") {
@@ -351,8 +351,8 @@ impl JobCgroup {
         Ok(cgfile::keyed(&content, "usage_usec").unwrap_or(0) * 1000)
     }
 
-    /// The memory that the job uses now, in bytes: from its memory cgroup, else the sum of the resident sets of its processes (which
-    /// counts shared pages more than once). None when neither can be read.
+    /// The memory that the job uses now, in bytes: from its memory cgroup, otherwise the sum of the resident sets of its processes (which counts
+    /// shared pages more than once). `None` when neither can be read.
     pub fn memory_current(&self) -> Option<u64> {
         let dirs = &self.0.dirs;
         let v2 = number(&dirs.outer.join("memory.current"));
@@ -362,14 +362,14 @@ impl JobCgroup {
         })
     }
 
-    /// The most memory that the job has used, in bytes; none without a memory controller.
+    /// The peak of the job's memory, in bytes; `None` without a memory controller.
     pub fn memory_peak(&self) -> Option<u64> {
         let v2 = number(&self.0.dirs.outer.join("memory.peak"));
         v2.or_else(|| number(&self.used_memory_dir()?.join("memory.max_usage_in_bytes")))
     }
 
-    /// What the kernel has killed of it for lack of memory; none where nothing was, or where there is no memory controller. An adopted cgroup
-    /// counts from before it was a job.
+    /// The processes that the kernel has killed for lack of memory; `None` if there are none, or no memory controller. Not for an adopted cgroup,
+    /// whose counter includes the time before it was a job.
     pub fn out_of_memory(&self) -> Option<OutOfMemory> {
         let dirs = Some(&self.0.dirs).filter(|_| !self.is_adopted())?;
         let count = |file: &Path| cgfile::keyed(&cgfile::read(file).ok()?, "oom_kill").filter(|killed| *killed > 0);
@@ -387,27 +387,27 @@ impl JobCgroup {
         self.0.dirs.memory.as_ref().filter(|dir| cgfile::procs(dir).is_ok_and(|pids| !pids.is_empty()))
     }
 
-    /// The processes and threads that it has now, as the kernel counts them for its limit; none without a pids controller.
+    /// The present number of its processes and threads, as the kernel counts them for its limit; `None` without a pids controller.
     pub fn tasks(&self) -> Option<u64> {
         let dirs = &self.0.dirs;
         number(&dirs.pids.as_ref().unwrap_or(&dirs.outer).join("pids.current"))
     }
 
-    /// True when the gang is told to stand still. It says nothing of whether each process does so yet.
+    /// True when the gang was told to freeze. It does not mean that each process is frozen already.
     pub fn frozen(&self) -> bool {
         number(&self.0.dirs.gang().join("cgroup.freeze")) == Some(1)
     }
 
-    /// Removes the job's cgroups in all hierarchies, with those that the job made itself. An adopted cgroup is let run, and stays.
+    /// Removes the job's cgroups in all hierarchies, with those that the job made itself. An adopted cgroup is thawed, and stays.
     ///
     /// # Errors
-    /// When one of them still has processes.
+    /// One of them still has processes.
     pub fn remove(&self) -> Result<(), TreeError> {
         self.0.marker.as_ref().unwrap_or(&self.0.dirs).remove()
     }
 }
 
-/// The least number in these files of a cgroup and those above it.
+/// The least number in this file of a cgroup and those above it.
 fn least_limit(dir: &Path, file: &str) -> Option<u64> {
     dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists()).filter_map(|dir| number(&dir.join(file))).min()
 }
@@ -416,10 +416,10 @@ pub(crate) fn number(path: &Path) -> Option<u64> {
     cgfile::read(path).ok()?.trim().parse().ok()
 }
 
-/// Signals those of these processes that still are in the cgroup, which are told: a number may be another's by now.
+/// Signals those of these processes that are still in the cgroup, and returns their numbers: a number may have been reused by now.
 fn signal_in(dir: BorrowedFd<'_>, pids: &[i32], signal: i32) -> Vec<i32> {
     let held: Vec<(i32, OwnedFd)> = pids.iter().filter_map(|pid| Some((*pid, open_pidfd(*pid).ok()?))).collect();
-    // Read behind the pidfds, and not in /proc, where a path can be too long to be told.
+    // Read with the pidfds open, and not from /proc, where a path can be too long to be reported.
     let still: BTreeSet<i32> = cgfile::procs_at(dir).unwrap_or_default().into_iter().collect();
     let own = held.into_iter().filter(|(pid, _)| still.contains(pid));
     own.map(|(pid, pidfd)| {
@@ -429,7 +429,7 @@ fn signal_in(dir: BorrowedFd<'_>, pids: &[i32], signal: i32) -> Vec<i32> {
     .collect()
 }
 
-/// Whether this process is in no cgroup of a v1 controller but the root: taking it out of another one would lift a limit.
+/// Whether this process is in the root cgroup of a v1 controller: taking it out of another one would lift a limit.
 fn in_root_of(controller: &str, content: &str) -> bool {
     own_v1(content, controller).is_none_or(|path| path == Path::new("/"))
 }

@@ -1,9 +1,9 @@
-//! The last resort: the kernel itself lets the jobs run when daemon and guard are killed at the same instant.
+//! The last resort: the kernel itself has the jobs thawed when daemon and guard are killed at the same moment.
 //!
-//! A named v1 hierarchy without controllers has a `release_agent`: a program that the kernel runs as root when the last process of one of
-//! its cgroups has ended (cgroups(7), "Cgroups v1 release notification"). Daemon and guard (by birth) stand in one; jobs do not, since
-//! they are started by others. The program is the guard's binary by the name of a link in the run directory, where it finds what to thaw.
-//! Whether the kernel really runs it is tried at start: in a container it may not, and without CAP_SYS_ADMIN it cannot be set up.
+//! A named v1 hierarchy without controllers has a `release_agent`: a program that the kernel runs as root when the last process of one of its cgroups
+//! has ended (cgroups(7), "Cgroups v1 release notification"). The daemon, and the guard as its child, are in such a cgroup; jobs are not, since they
+//! are started by other processes. The program is the guard's binary under the name of a link in the run directory, where it finds what to thaw.
+//! Whether the kernel really runs it is tested at start: in a container it may not, and without CAP_SYS_ADMIN it cannot be set up.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::thaw::{ThawPaths, thaw_all};
 use crate::tree::Tree;
 
-/// The link's name: by it the binary knows its role.
+/// The link's name, by which the binary knows its role.
 const LINK: &str = "cosched-agent";
 const CONFIG: &str = "agent.conf";
 const MOUNT: &str = "agent";
@@ -42,11 +42,11 @@ pub struct KernelAgent {
 }
 
 impl KernelAgent {
-    /// Sets it up for this process, with its files in `run_dir` (which must be root's alone, as all above it) and a hierarchy named `instance`. What a
-    /// killed daemon left is used again.
+    /// Sets it up for this process, with its files in `run_dir` (which, like all directories above it, only root may change) and a hierarchy named
+    /// `instance`. Files of a killed daemon are used again.
     ///
     /// # Errors
-    /// When this is not root, the kernel has no v1 cgroups, or the self-test shows that the kernel does not run the program.
+    /// The process is not root, the kernel has no v1 cgroups, or the self-test shows that the kernel does not run the program.
     pub fn arm(run_dir: &Path, instance: &str, guard_exe: &Path, tree: &Tree) -> Result<KernelAgent, Problem> {
         let run_dir = private_dir(run_dir)?;
         let exe = fs::canonicalize(guard_exe).map_err(|e| failed("find", guard_exe, &e))?;
@@ -55,8 +55,7 @@ impl KernelAgent {
         match agent.set_up(&exe) {
             Ok(()) => Ok(agent),
             Err(problem) => {
-                // A hierarchy that nobody uses would stay until the machine is restarted. It may be in use by the guard of an
-                // earlier daemon: then it stays.
+                // An unused hierarchy would stay until the machine is rebooted. If the guard of an earlier daemon still uses it, it stays.
                 let _ = KernelAgent::remove_leftover(&agent.run_dir, instance);
                 Err(problem)
             }
@@ -72,7 +71,7 @@ impl KernelAgent {
         self.enter()
     }
 
-    /// Adds a process (with its threads): while one of them lives, the last resort waits.
+    /// Adds a process (with its threads): the agent is not run while one of them lives.
     ///
     /// # Errors
     /// The kernel's, such as ESRCH.
@@ -80,7 +79,7 @@ impl KernelAgent {
         cgfile::write(&self.mount_dir().join(&self.live).join("cgroup.procs"), &pid.to_string())
     }
 
-    /// Takes a process out again: a helper of the daemon that must not hold the last resort up (the idle probe).
+    /// Takes a process out again: a helper of the daemon that must not keep the agent from being run (the idle probe).
     ///
     /// # Errors
     /// The kernel's, such as ESRCH.
@@ -110,10 +109,10 @@ impl KernelAgent {
         KernelAgent::remove_leftover(&self.run_dir, &self.instance)
     }
 
-    /// Removes what a killed daemon left in `run_dir`, and nothing when there is nothing. Its processes must have ended.
+    /// Removes what a killed daemon left in `run_dir`, if anything. Its processes must have ended.
     ///
     /// # Errors
-    /// When the hierarchy cannot be unmounted, or still has cgroups with processes.
+    /// The hierarchy cannot be unmounted, or still has cgroups with processes.
     pub fn remove_leftover(run_dir: &Path, instance: &str) -> io::Result<()> {
         let mount = run_dir.join(MOUNT);
         if mount.join("release_agent").exists() {
@@ -164,7 +163,7 @@ impl KernelAgent {
         cgfile::write(&path, value).map_err(|e| failed("write", &path, &e))
     }
 
-    /// Lets a process come and go in a cgroup of its own, and waits for the mark that the kernel's agent leaves.
+    /// Lets a process start and end in a cgroup of its own, and waits for the mark that the kernel's agent leaves.
     fn self_test(&self, exe: &Path) -> Result<(), Problem> {
         let name = format!("probe-{}", std::process::id());
         let (dir, mark) = (self.mount_dir().join(&name), self.file(&format!("agent.{name}")));
@@ -208,7 +207,7 @@ impl KernelAgent {
         Ok(true)
     }
 
-    /// This process goes into a fresh cgroup; what an earlier daemon left empty is removed.
+    /// Moves this process into a new cgroup; empty ones of an earlier daemon are removed.
     fn enter(&self) -> Result<(), Problem> {
         let mount = self.mount_dir();
         let live = mount.join(&self.live);
@@ -226,8 +225,8 @@ impl KernelAgent {
     }
 }
 
-/// Mounts the named hierarchy, a new one or the one that is there. `favordynmods` (Linux 6.0) makes moving a process into a cgroup
-/// take 0.2 ms instead of 15 ms on the whole machine, and the freezer waits for such moves.
+/// Mounts the named hierarchy, an existing one or a new one. `favordynmods` (Linux 6.0) makes moving a process into a cgroup take 0.2 ms instead of
+/// 15 ms on the whole machine, and the freezer waits for such moves.
 fn mount_hierarchy(dir: &Path, instance: &str) -> io::Result<()> {
     use rustix::mount::{MountFlags, mount};
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -238,8 +237,8 @@ fn mount_hierarchy(dir: &Path, instance: &str) -> io::Result<()> {
     mount_with(format!("{options},favordynmods")).or_else(|_| mount_with(options))
 }
 
-/// Unmounts the hierarchy so that the kernel forgets it. It does so only when no cgroup is left in it at the unmounting, and a removed
-/// one takes a moment to go; so it is mounted again and unmounted until /proc/self/cgroup no longer shows it.
+/// Unmounts the hierarchy so that the kernel removes it. The kernel does so only when no cgroup is left in it at that moment, and a removed cgroup
+/// takes a while to disappear; so it is mounted and unmounted again until /proc/self/cgroup no longer shows it.
 fn remove_hierarchy(mount: &Path, instance: &str) -> io::Result<()> {
     let listed = || {
         let content = cgfile::read(Path::new("/proc/self/cgroup")).unwrap_or_default();
@@ -270,7 +269,7 @@ fn failed(action: &str, path: &Path, error: &io::Error) -> Problem {
     Problem::new(WHAT, format!("cannot {action} {}: {error}", path.display()), hint)
 }
 
-/// The kernel runs the link as root, so nobody else may be able to put another in its place.
+/// The kernel runs the link as root, so no other user may be able to replace it.
 fn private_dir(dir: &Path) -> Result<PathBuf, Problem> {
     private::check_path(dir).map_err(|e| {
         let hint = "choose a run directory (--runtime-dir, --socket) that is root's, below directories that are, such as /run/cosched";
@@ -283,7 +282,7 @@ pub(crate) fn is_agent_link(path: &Path) -> bool {
     path.file_name() == Some(OsStr::new(LINK)) && path.is_absolute()
 }
 
-/// What the kernel's agent does: `cgroup` is the one that became empty, relative to the hierarchy's mount.
+/// The kernel agent's program: `cgroup` is the one that became empty, relative to the hierarchy's mount.
 pub(crate) fn agent_main(link: &Path, cgroup: &OsStr) -> ExitCode {
     let Some(run_dir) = link.parent() else { return ExitCode::from(2) };
     let name = cgroup.to_string_lossy();
@@ -295,7 +294,7 @@ pub(crate) fn agent_main(link: &Path, cgroup: &OsStr) -> ExitCode {
     let Some(config) = fs::read(run_dir.join(CONFIG)).ok().and_then(|bytes| Config::from_bytes(&bytes)) else {
         return ExitCode::FAILURE;
     };
-    // Another one belongs to an earlier daemon; the one of now is alive and sees to its jobs.
+    // Any other cgroup belongs to an earlier daemon; the present daemon is alive and takes care of its jobs.
     if config.live == name {
         thaw_all(&config.paths, config.signals);
         widen_all(&config.paths);
@@ -303,7 +302,7 @@ pub(crate) fn agent_main(link: &Path, cgroup: &OsStr) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the agent is told, one field per zero-ended string, since paths may hold anything else.
+/// The agent's configuration, one field per zero-terminated string, since paths may contain any other byte.
 #[derive(Debug, PartialEq, Eq)]
 struct Config {
     live: String,
@@ -333,7 +332,7 @@ impl Config {
         let live = fields.next()?.into_string().ok()?;
         let signals = fields.next()? == "1";
         let v2_tree = PathBuf::from(fields.next()?);
-        // That of an earlier version has fewer fields.
+        // An earlier version's file has fewer fields.
         let mut tree = || fields.next().filter(|f| !f.is_empty()).map(PathBuf::from);
         let (cpu_tree, cpuset_tree) = (tree(), tree());
         Some(Config { live, signals, paths: ThawPaths { v2_tree, cpu_tree, cpuset_tree } })

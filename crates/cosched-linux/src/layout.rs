@@ -1,4 +1,4 @@
-//! Which cgroup hierarchies this machine has.
+//! The cgroup hierarchies of this machine.
 //!
 //! Two layouts work: **unified** (v2 with all controllers, today's distributions) and **hybrid** (controllers in v1, freezer and
 //! kill in a v2 mount, usually /sys/fs/cgroup/unified). Everything else gets an error that names what is missing.
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::problem::Problem;
 
-/// Where the controllers live.
+/// The hierarchy of the controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayoutKind {
     /// All controllers in v2.
@@ -24,7 +24,7 @@ pub enum LayoutKind {
 pub struct Layout {
     /// Unified or hybrid.
     pub kind: LayoutKind,
-    /// Where v2 is mounted.
+    /// The mount of v2.
     pub v2_mount: PathBuf,
     /// The v1 cpu controller (hybrid only).
     pub cpu_mount: Option<PathBuf>,
@@ -58,7 +58,7 @@ impl LayoutError {
     }
 }
 
-/// What `detect_from` must know of the v2 mount besides the mount table.
+/// The facts about the v2 mount that `detect_from` needs besides the mount table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct V2Facts {
     /// Content of cgroup.controllers at the v2 mount.
@@ -72,7 +72,7 @@ const FREEZER_KERNEL: (u32, u32) = (5, 2);
 const WHAT: &str = "the cgroups of this machine cannot be used";
 
 impl Layout {
-    /// With no v1 controller.
+    /// A layout without any v1 controller.
     pub(crate) fn without_v1(kind: LayoutKind, v2_mount: PathBuf) -> Layout {
         Layout {
             kind,
@@ -85,10 +85,10 @@ impl Layout {
         }
     }
 
-    /// Looks at the running machine.
+    /// Detects the layout of the running machine.
     ///
     /// # Errors
-    /// When no v2 hierarchy is mounted, the kernel has no v2 freezer, or no cpu controller is mounted anywhere.
+    /// No v2 hierarchy is mounted, the kernel has no v2 freezer, or no cpu controller is mounted anywhere.
     pub fn detect() -> Result<Layout, LayoutError> {
         let path = "/proc/self/mountinfo";
         let mountinfo = cgfile::read(Path::new(path)).map_err(|e| {
@@ -101,7 +101,7 @@ impl Layout {
         })
     }
 
-    /// The same from the content of mountinfo; `facts` is asked about the v2 mount that was found.
+    /// The same from the content of mountinfo; `facts` is called with the v2 mount that was found.
     ///
     /// # Errors
     /// As [`Layout::detect`].

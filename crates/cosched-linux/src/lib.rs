@@ -1,23 +1,23 @@
-//! What Linux does for cosched: cgroups, the slot thread, observation, the guard.
+//! cosched's interface to Linux: cgroups, the slot thread, observation, the guard.
 //!
-//! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] where our subtree may stand in them;
+//! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] the location of our subtree in them;
 //! - [`tree`] is that subtree and [`job`] one job's cgroups in it, [`origin`] where its processes came from;
-//! - [`adopt`] makes a job of a cgroup that exists already, [`family`] of a process with its descendants;
+//! - [`adopt`] makes a job of an existing cgroup, [`family`] of a process with its descendants;
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
 //! - [`arrivals`] tells which jobs have unread messages, [`waits`] which of their processes wait;
-//! - [`guard`], [`beat`] and [`kernel_agent`] see to it that no job stays stopped, whatever dies;
+//! - [`guard`], [`beat`] and [`kernel_agent`] ensure that no job stays stopped, whatever dies;
 //! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
-//! - [`thread`] is the scheduling of single threads of this process, for the stages of a pipeline;
-//! - [`neighbours`] counts those that are no jobs and want a CPU;
-//! - [`topology`] is how CPUs hang together, [`confine`] which of them a job may use;
-//! - [`clock`] notices steps of the wall clock, [`load`] is how busy the CPUs are, [`user`] starts programs as somebody else;
-//! - [`pagefs`] holds a file that a user may write and not lengthen;
-//! - [`private`] is what no other user may change, read or lock;
-//! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small windows on the kernel.
+//! - [`thread`] controls the scheduling of single threads of this process, for the stages of a pipeline;
+//! - [`neighbours`] counts the processes outside jobs that want a CPU;
+//! - [`topology`] reads the caches and nodes that CPUs share, [`confine`] sets the CPUs that a job may use;
+//! - [`clock`] detects steps of the wall clock, [`load`] measures the load of the CPUs, [`user`] starts programs as another user;
+//! - [`pagefs`] holds a file that a user may write but not extend;
+//! - [`private`] makes files and locks that no other user may change, read or hold;
+//! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small interfaces to the kernel.
 //!
-//! This crate knows neither plans nor policies: it runs the table that core compiles of a plan.
+//! This crate knows neither plans nor policies: it runs the table that core compiles from a plan.
 
 pub mod adopt;
 pub mod arrivals;

@@ -1,15 +1,15 @@
-//! How busy each CPU is.
+//! The load of each CPU.
 
 use std::path::Path;
 
 use crate::cgfile;
 
-/// How far the CPUs' clocks have counted, in ticks of 1/100 s.
+/// The CPUs' counters, in ticks of 1/100 s.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CpuTicks(Vec<(u32, u64, u64)>);
 
 impl CpuTicks {
-    /// Now; nothing where /proc/stat cannot be read.
+    /// The present counters; empty where /proc/stat cannot be read.
     pub fn now() -> CpuTicks {
         CpuTicks::parse(&cgfile::read(Path::new("/proc/stat")).unwrap_or_default())
     }
@@ -18,12 +18,12 @@ impl CpuTicks {
         let line = |line: &str| {
             let mut fields = line.strip_prefix("cpu")?.split_whitespace();
             let cpu = fields.next()?.parse().ok()?;
-            // user nice system idle iowait irq softirq steal; the two of guests are in user and nice already.
+            // user nice system idle iowait irq softirq steal; the two guest times are included in user and nice.
             let ticks: Vec<u64> = fields.take(8).filter_map(|field| field.parse().ok()).collect();
             let idle = ticks.get(3)? + ticks.get(4)?;
             Some((cpu, ticks.iter().sum::<u64>() - idle, idle))
         };
-        // "cpu " with the sums of all has no number, and is left out.
+        // The line "cpu " with the sums of all CPUs has no number, and is left out.
         CpuTicks(content.lines().filter_map(line).collect())
     }
 

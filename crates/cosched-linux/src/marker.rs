@@ -1,8 +1,9 @@
-//! Which adopted cgroup a job of our subtree is: an extended attribute of the job's empty cgroup there, its *marker*.
+//! The name of the adopted cgroup that a job of our subtree stands for: an extended attribute of the job's empty cgroup there, its *marker*.
 //!
-//! The problem: an adopted cgroup is outside of our subtree, and whoever thaws the subtree must find it, also the kernel's agent when daemon and guard
-//! are killed at one instant. The rule: the marker is made before the first freeze and removed after the last thaw, and like a freeze it does not
-//! outlive the kernel (cgroup2 has `user.*` since Linux 5.7). It names an inode number and a path: another cgroup that has the path later is not meant.
+//! The problem: an adopted cgroup is outside our subtree, but a thaw of the subtree must include it, also when the kernel's agent does it because
+//! daemon and guard were killed at the same moment. The rule: the marker is made before the first freeze and removed after the last thaw, and like a
+//! freeze it does not outlive the kernel (cgroup2 has `user.*` since Linux 5.7). It contains an inode number and a path: a later cgroup at the same
+//! path is a different one.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,13 +20,13 @@ const ATTRIBUTE: &str = "user.cosched.adopted";
 /// A path (PATH_MAX) and a number before it.
 const ATTRIBUTE_BYTES_MAX: usize = 4096 + 32;
 
-/// Makes `marker` that of the cgroup `full`, which has this inode number.
+/// Makes `marker` the marker of the cgroup `full`, which has this inode number.
 pub(crate) fn mark(marker: &Path, inode: u64, full: &Path) -> io::Result<()> {
     let value = [inode.to_string().as_bytes(), b" ", full.as_os_str().as_bytes()].concat();
     Ok(setxattr(marker, ATTRIBUTE, &value, XattrFlags::empty())?)
 }
 
-/// Which cgroup a marker names.
+/// The cgroup that a marker names.
 pub(crate) fn marked(marker: &Path) -> Option<(u64, PathBuf)> {
     let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
     let length = getxattr(marker, ATTRIBUTE, &mut value[..]).ok()?;
@@ -36,19 +37,19 @@ pub(crate) fn marked(marker: &Path) -> Option<(u64, PathBuf)> {
     Some((inode, PathBuf::from(OsString::from_vec(path))))
 }
 
-/// Opens what a marker names, if it is still that.
+/// Opens the cgroup that a marker names, if it is still the same one.
 pub(crate) fn open_marked(marker: &Path) -> Option<(File, PathBuf)> {
     let (inode, path) = marked(marker)?;
     let dir = File::open(&path).ok()?;
     (fstat(&dir).ok()?.st_ino == inode).then_some((dir, path))
 }
 
-/// Whether this is the marker of a job whose cgroup has gone.
+/// Whether this is the marker of a job whose cgroup no longer exists.
 pub(crate) fn is_gone(marker: &Path) -> bool {
     marked(marker).is_some() && open_marked(marker).is_none()
 }
 
-/// Lets the adopted cgroup run that this directory is the marker of. Returns whether it was one, and could be told so.
+/// Thaws the adopted cgroup of this marker. Returns false if this is no marker, or the thaw failed.
 pub(crate) fn thaw(marker: &Path) -> bool {
     let Some((dir, _)) = open_marked(marker) else { return false };
     cgfile::write(&PathBuf::from(format!("/proc/self/fd/{}/cgroup.freeze", dir.as_raw_fd())), "0").is_ok()
@@ -67,7 +68,7 @@ mod tests {
         }
         std::fs::write(service.join("cgroup.freeze"), "1").unwrap();
         assert!(!thaw(&marker) && !is_gone(&marker), "it marks nothing");
-        // Held open: its inode number is not used again.
+        // Held open, so that its inode number is not reused.
         let held = File::open(&service).unwrap();
         match mark(&marker, fstat(&held).unwrap().st_ino, &service) {
             Err(e) if e.kind() == io::ErrorKind::Unsupported => {

@@ -1,7 +1,7 @@
 //! The limit of a job's memory: `memory.max`, or in the hybrid layout `memory.limit_in_bytes`.
 //!
-//! Rule. In the hybrid layout a process keeps the memory cgroup in which it stands (see [`JobCgroup::attach`]), but enters that of a job with a
-//! limit, unless it would leave another limit behind.
+//! Rule: in the hybrid layout a process keeps its memory cgroup (see [`JobCgroup::attach`]), but enters that of a job with a limit, unless it would
+//! leave another limit behind.
 
 use crate::cgfile;
 use crate::job::{JobCgroup, V1_UNLIMITED_BYTES, number};
@@ -13,7 +13,7 @@ use std::path::Path;
 const V1_FILE: &str = "memory.limit_in_bytes";
 
 impl Tree {
-    /// Why a job that begins with this process can have no memory limit of its own, if so.
+    /// Why a job that begins with this process cannot have a memory limit of its own; `None` if it can.
     pub fn memory_limit_obstacle(&self, pid: Option<i32>) -> Option<String> {
         let enabled = cgfile::read(&self.v2_dir().join("cgroup.subtree_control")).unwrap_or_default();
         if enabled.split_whitespace().any(|name| name == "memory") {
@@ -31,7 +31,7 @@ impl Tree {
 }
 
 impl JobCgroup {
-    /// Its processes use no more memory than this, nor more than an earlier limit.
+    /// Limits the memory of its processes; an earlier limit that is lower stays.
     ///
     /// # Errors
     /// There is no memory controller for it, or the kernel refuses.
@@ -48,7 +48,7 @@ impl JobCgroup {
         cgfile::write(path, &bytes.to_string()).map_err(TreeError::io("write", path))
     }
 
-    /// Whether a process that stands there is to enter the v1 memory cgroup because of the job's limit.
+    /// Whether a process with these cgroups is to enter the v1 memory cgroup because of the job's limit.
     pub(crate) fn limits_memory_of(&self, content: &str) -> bool {
         let Some(dir) = &self.dirs().memory else { return false };
         let is_set = number(&dir.join(V1_FILE)).is_some_and(|bytes| bytes < V1_UNLIMITED_BYTES);
@@ -58,7 +58,7 @@ impl JobCgroup {
     }
 }
 
-/// Whether a v1 memory cgroup on the way to where a process stands has a limit.
+/// Whether the v1 memory cgroup of a process, or one above it, has a limit.
 fn is_limited_v1(mount: &Path, content: &str) -> bool {
     let Some(path) = own_v1(content, "memory") else { return false };
     let limits = path.ancestors().filter_map(|dir| number(&below(mount, dir).join(V1_FILE)));

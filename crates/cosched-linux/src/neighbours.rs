@@ -1,10 +1,10 @@
-//! Who wants a CPU and is no job: what core's rule about neighbours (`policy/neighbours.rs`) asks for.
+//! Processes outside jobs that want a CPU: the input of core's rule about neighbours (`policy/neighbours.rs`).
 //!
-//! The problem: the kernel has no number for "sessions with something runnable". The rule: a look reads /proc/PID/stat of every process, and
-//! groups those that run or wait for a CPU as the scheduler does: by sibling cgroup of our subtree, in the root of a v1 hierarchy by
-//! autogroup (/proc/PID/autogroup, sched(7)), else each task by itself. A process of several threads is looked into when it runs or has run
-//! since the last look. Real-time tasks and kernel threads are left out: no weight concerns them. A look costs some 10 µs a process, so it is
-//! worth it only when CPU time goes to others at all, which two small files tell.
+//! The problem: the kernel has no counter for "sessions with something runnable". The rule: a sample reads /proc/PID/stat of every process, and
+//! groups those that run or wait for a CPU as the scheduler does: by sibling cgroup of our subtree, in the root of a v1 hierarchy by autogroup
+//! (/proc/PID/autogroup, sched(7)), otherwise each task by itself. The threads of a process are read when it runs or has run since the last sample.
+//! Real-time tasks and kernel threads are left out: weights do not affect them. A sample costs some 10 µs per process, so it is taken only when other
+//! processes use CPU time at all, which two small files show.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -22,12 +22,12 @@ use crate::tree::Tree;
 
 /// PF_KTHREAD of include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Policies that the fair scheduler has no part in: FIFO, RR, DEADLINE (sched(7)).
+/// Policies outside the fair scheduler: FIFO, RR, DEADLINE (sched(7)).
 const REAL_TIME: [u64; 3] = [1, 2, 6];
-/// Of a process with more threads, these are looked at: more do not change the rule's result on machines of so many CPUs.
+/// The limit on the threads that are read in a process: with more of them the rule's result stays the same on machines of that size.
 const THREADS_MAX: usize = 1024;
 
-/// Looks at the processes that are no jobs.
+/// Samples the processes outside jobs.
 #[derive(Debug)]
 pub struct Census {
     /// The directory in which our subtree and its siblings are, and its path in /proc/PID/cgroup.
@@ -39,20 +39,20 @@ pub struct Census {
     controller: &'static str,
     weight_name: &'static str,
     opponents: Option<Opponents>,
-    /// cpu.stat of all, and of our subtree.
+    /// cpu.stat of the whole machine, and of our subtree.
     usage: [PathBuf; 2],
-    /// Jobs that are outside of our subtree, as they were at the last look.
+    /// Jobs outside our subtree, at the last sample.
     adopted: Vec<PathBuf>,
     tree: Tree,
     used: Option<(Instant, [u64; 2])>,
-    /// The CPU time in ticks of processes with several threads, at the last look.
+    /// The CPU time in ticks of processes with several threads, at the last sample.
     ticks: HashMap<i32, u64>,
 }
 
-/// Room for a line of /proc/PID/stat: what matters of it is in the first 400 bytes.
+/// Room for a line of /proc/PID/stat: the needed fields are in the first 400 bytes.
 type Line = [u8; 512];
 
-/// Whom the scheduler takes together.
+/// A unit that the scheduler gives one weight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Group {
     Cgroup(PathBuf),
@@ -60,7 +60,7 @@ enum Group {
     Task(i32),
 }
 
-/// What /proc/PID/stat says that matters here.
+/// The needed fields of /proc/PID/stat.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     runs: bool,
@@ -70,7 +70,7 @@ struct Stat {
 }
 
 impl Census {
-    /// Of the processes beside `tree`.
+    /// A census of the processes beside `tree`.
     pub fn new(tree: &Tree) -> Census {
         let layout = tree.layout();
         let (dir, mount, controller, weight_name) = match (tree.cpu_dir(), &layout.cpu_mount) {
@@ -93,7 +93,7 @@ impl Census {
         }
     }
 
-    /// How many CPUs, on average since the last time, did not work for jobs; none where the kernel does not tell, and the first time.
+    /// The number of CPUs, on average since the last call, that worked for processes outside jobs; `None` if it is unknown, and at the first call.
     pub fn used_by_others(&mut self) -> Option<f64> {
         let read = |path: &PathBuf| cgfile::keyed(&cgfile::read(path).unwrap_or_default(), "usage_usec");
         self.adopted = self.tree.adopted();
@@ -104,14 +104,14 @@ impl Census {
         Some((grown(0) - grown(1)) / (now.0 - then).as_micros().max(1) as f64)
     }
 
-    /// Those that run or wait for a CPU at this moment.
+    /// The neighbours that run or wait for a CPU at this moment.
     pub fn look(&mut self) -> Vec<Neighbour> {
         let mut found: HashMap<Group, Neighbour> = HashMap::new();
         let mut seen = HashSet::new();
         let own = std::process::id() as i32;
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|pid| *pid != own) {
-            // A process that has ended meanwhile wants nothing.
+            // A process that has ended meanwhile is skipped.
             let Some(stat) = stat_of(&PathBuf::from(format!("/proc/{pid}/stat"))) else { continue };
             let threads = self.runnable(pid, &stat);
             if stat.threads > 1 {
@@ -133,7 +133,7 @@ impl Census {
         found.into_values().collect()
     }
 
-    /// How many of its threads run or wait.
+    /// The number of its threads that run or wait.
     fn runnable(&mut self, pid: i32, stat: &Stat) -> u32 {
         if stat.threads <= 1 {
             return u32::from(stat.runs);
@@ -147,7 +147,7 @@ impl Census {
             as u32
     }
 
-    /// Where its weight comes from; none for a job's process, and for those below other cgroups than our siblings.
+    /// The group from which it has its weight; `None` for a job's process, and for processes below other cgroups than our siblings.
     fn group(&self, pid: i32) -> Option<Group> {
         let content = cgfile::read(&PathBuf::from(format!("/proc/{pid}/cgroup"))).ok()?;
         let path = path_of(&content, self.controller)?;
@@ -166,7 +166,7 @@ impl Census {
         }
     }
 
-    /// Its weight where a job's is 1, as [`crate::Tree::fair_weights`] sets that.
+    /// Its weight relative to that of a job, which is 1; see [`crate::Tree::fair_weights`].
     fn weight(&self, group: &Group, pid: i32) -> f64 {
         let number = |name: &Path| {
             let content = cgfile::read(&self.siblings.join(name).join(self.weight_name)).unwrap_or_default();
@@ -180,7 +180,7 @@ impl Census {
             (Group::Cgroup(name), None) => number(name).unwrap_or(100.0) / 100.0,
             (Group::Cgroup(name), Some(_)) => number(name).unwrap_or(1024.0) / 1024.0 / tasks,
             (Group::Autogroup(text), _) => of_nice(text.trim().rsplit(' ').next().and_then(|nice| nice.parse().ok())),
-            // Bare tasks beside a unified tree are in its root alone, where the kernel's threads are.
+            // Bare tasks beside a unified tree are only in its root, with the kernel's threads.
             (Group::Task(_), None) => 1.0 / cpus_online() as f64,
             (Group::Task(_), Some(_)) => {
                 let nice =
@@ -196,7 +196,7 @@ fn of_nice(nice: Option<i64>) -> f64 {
     1.25f64.powi(-nice.unwrap_or(0).clamp(-20, 19) as i32)
 }
 
-/// A field of /proc/PID/stat by its number in proc(5), of those after the name.
+/// A field of /proc/PID/stat after the name, by its number in proc(5).
 fn stat_field(content: &str, number: usize) -> Option<i64> {
     content[content.rfind(')')? + 1..].split_ascii_whitespace().nth(number - 3)?.parse().ok()
 }
@@ -207,12 +207,12 @@ fn stat_of(path: &Path) -> Option<Stat> {
     parse_stat(&line[..count])
 }
 
-/// One pass over the bytes, because a look reads thousands of them.
+/// Parsed in one pass over the bytes, because a sample reads thousands of them.
 fn parse_stat(line: &[u8]) -> Option<Stat> {
-    // The name may have blanks and brackets of its own.
+    // The name may contain blanks and brackets.
     let rest = line.get(line.iter().rposition(|byte| *byte == b')')? + 2..)?;
     let runs = *rest.first()? == b'R';
-    // The numbers of proc(5), from the state, which is the third.
+    // Indexed by the numbers of proc(5), beginning with the state, which is number 3.
     let (mut numbers, mut at) = ([0u64; 42], 3);
     for byte in rest {
         match byte {

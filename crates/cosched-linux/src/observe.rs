@@ -1,19 +1,19 @@
-//! What the machine is and how good its clock is.
+//! Facts about the machine, and the quality of its clock.
 
 use std::path::Path;
 
 use crate::cgfile;
 
-/// The CPUs that this process may use, in rising order.
+/// The CPUs that this process may use, in ascending order.
 pub fn cpus_allowed() -> Vec<u32> {
     match rustix::thread::sched_getaffinity(None) {
         Ok(set) => (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect(),
-        // More CPUs than the set holds.
+        // There are more CPUs than the set can hold.
         Err(_) => (0..cpus_online() as u32).collect(),
     }
 }
 
-/// How many CPUs are online.
+/// The number of online CPUs.
 pub fn cpus_online() -> usize {
     // SAFETY: sysconf takes one number.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -26,7 +26,7 @@ pub fn memory_total() -> u64 {
     parse_meminfo(&content).unwrap_or(0)
 }
 
-/// The processes and threads that the machine can have at a time.
+/// The machine's limit on processes and threads.
 pub fn tasks_max() -> u64 {
     let limit = |name: &str| cgfile::read(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok();
     ["pid_max", "threads-max"].into_iter().filter_map(limit).min().unwrap_or(32_768)
@@ -41,7 +41,7 @@ fn kibibytes(content: &str, key: &str) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// How busy the machine is.
+/// The load of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Load {
     /// Threads that run or wait for a CPU, on average over 1, 5 and 15 minutes.
@@ -52,7 +52,7 @@ pub struct Load {
     pub memory_available_bytes: u64,
 }
 
-/// The load as /proc/loadavg and /proc/meminfo tell it; none where they cannot be read.
+/// The load from /proc/loadavg and /proc/meminfo; `None` where they cannot be read.
 pub fn load() -> Option<Load> {
     let (average, runnable) = parse_loadavg(&cgfile::read(Path::new("/proc/loadavg")).ok()?)?;
     let meminfo = cgfile::read(Path::new("/proc/meminfo")).ok()?;
@@ -79,7 +79,7 @@ pub fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Changes at every boot; empty when /proc does not tell.
+/// A different text for every boot; empty if /proc does not provide it.
 pub fn boot_id() -> String {
     let content = cgfile::read(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default();
     content.trim().to_string()
@@ -90,7 +90,7 @@ pub fn realtime_ns() -> i64 {
     nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
 }
 
-/// A clock in nanoseconds that only goes forward and does not count suspended time.
+/// The monotonic clock in nanoseconds, without suspended time.
 pub fn monotonic_ns() -> u64 {
     nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic)) as u64
 }
@@ -104,7 +104,7 @@ fn nanoseconds(time: rustix::time::Timespec) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// What the kernel thinks of its wall clock (adjtimex(2)).
+/// The kernel's view of its wall clock (adjtimex(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockError {
     /// True when a time daemon keeps the clock.
@@ -115,7 +115,7 @@ pub struct ClockError {
     pub error_ns_estimated: u64,
 }
 
-/// The error of the wall clock; none where the kernel does not tell (some sandboxes).
+/// The error of the wall clock; `None` where the kernel does not report it (some sandboxes).
 pub fn clock_error() -> Option<ClockError> {
     // SAFETY: timex is plain numbers, for which zero is valid; modes = 0 only reads.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };

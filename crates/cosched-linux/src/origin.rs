@@ -1,4 +1,4 @@
-//! Where a process stood before it entered a job, and the way back.
+//! The cgroups of a process before it entered a job, and the move back.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Where `pid` stands now; none when it has gone.
+    /// The present cgroups of `pid`; `None` if it no longer exists.
     pub fn of(pid: i32) -> Option<Origin> {
         Origin::parse(&cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).ok()?)
     }
@@ -31,7 +31,7 @@ impl Origin {
         Some(Origin { v2: own_v2(content)?, cpu: v1("cpu"), memory: v1("memory"), pids: v1("pids") })
     }
 
-    /// Whether its cgroups are still there.
+    /// Whether its cgroups still exist.
     pub fn exists(&self, layout: &Layout) -> bool {
         let v2 = below(&layout.v2_mount, &self.v2).is_dir();
         let cpu = match (&layout.cpu_mount, &self.cpu) {
@@ -43,22 +43,22 @@ impl Origin {
 }
 
 impl Tree {
-    /// Moves a process with all its threads out of its job, to `origin`: memory and CPU first, the v2 cgroup last, where it
-    /// leaves the freezer. Its memory and pids cgroups are left alone unless they are the job's.
+    /// Moves a process with all its threads out of its job, to `origin`: memory and CPU first, the v2 cgroup last, where it leaves the freezer. Its
+    /// memory and pids cgroups are left alone unless they are the job's.
     ///
     /// # Errors
-    /// When the process or the cgroup has gone, or the kernel refuses.
+    /// The process or the cgroup no longer exists, or the kernel refuses.
     pub fn send_back(&self, pid: i32, origin: &Origin) -> Result<(), TreeError> {
         let layout = self.layout();
         let now = Origin::of(pid);
         let in_ours = now.as_ref().and_then(|now| now.memory.as_ref()).is_some_and(|dir| self.is_job_path(dir));
         let memory = origin.memory.as_ref().filter(|_| in_ours);
         let in_ours = now.as_ref().and_then(|now| now.pids.as_ref()).is_some_and(|dir| self.is_job_pids(dir));
-        // A record of before there were pids cgroups does not know where it came from.
+        // A record from the time before pids cgroups does not contain its origin.
         let root = PathBuf::from("/");
         let pids = in_ours.then_some(origin.pids.as_ref().unwrap_or(&root));
         let own = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
-        // Who came from another cpuset than the root has stayed in it.
+        // A process from a cpuset other than the root has stayed in it.
         let in_ours = own_v1(&own, "cpuset").is_some_and(|dir| self.is_job_cpuset(&dir));
         let dirs = [
             (layout.cpuset_mount.as_ref(), in_ours.then_some(&root)),

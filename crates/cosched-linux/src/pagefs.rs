@@ -1,8 +1,8 @@
-//! A file system in memory of a few pages, for a file that a user may write: it is full from the beginning, so that he cannot make it longer.
+//! A file system in memory of a few pages, for a file that a user may write: it is full from the beginning, so that the user cannot extend the file.
 //!
-//! Nobody who must not wait may unlink, write, or change the length or mode of a file that a user has open for writing: all these take the
-//! inode's lock, which he holds for as long as he likes, by a write(2) whose data come from a file system of his own (FUSE). So such a
-//! file goes with its file system, which is detached as a whole.
+//! A process that must not block may not unlink, write, or change the length or mode of a file that a user has open for writing: all these take the
+//! inode's lock, which the user can hold for any time by a write(2) whose data come from a file system of the user's own (FUSE). So such a file is
+//! removed with its file system, which is detached as a whole.
 
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -11,13 +11,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Files, directories and the root.
+/// Room for the files, directories and the root.
 const INODES: usize = 4;
 
-/// Mounts it on `dir`, with room for files of these sizes; the directory stays root's.
+/// Mounts it on `dir`, with room for files of these sizes; the directory remains root's.
 ///
 /// # Errors
-/// EPERM without CAP_SYS_ADMIN; else the kernel's.
+/// EPERM without CAP_SYS_ADMIN; otherwise the kernel's.
 pub fn attach(dir: &Path, sizes: &[usize]) -> io::Result<()> {
     let page = rustix::param::page_size();
     let bytes: usize = sizes.iter().map(|size| size.next_multiple_of(page)).sum();
@@ -26,13 +26,13 @@ pub fn attach(dir: &Path, sizes: &[usize]) -> io::Result<()> {
     Ok(mount("cosched-wait", dir, "tmpfs", flags, options.as_c_str())?)
 }
 
-/// Takes it away, and the directory too; who has a file of it open or mapped keeps that. Nothing happens where there is none.
+/// Detaches it, and removes the directory; processes that have one of its files open or mapped keep it. Does nothing if there is none.
 ///
 /// # Errors
 /// The kernel's, such as ENOTEMPTY when the directory has files that are not of such a file system.
 pub fn detach(dir: &Path) -> io::Result<()> {
     match unmount(dir, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
-        // It is not mounted, or not there.
+        // It is not mounted, or does not exist.
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => (),
         Err(e) => return Err(e.into()),
     }

@@ -1,7 +1,7 @@
-//! What no other user may reach: directories whose path nobody else can change, and locks that nobody else can take.
+//! Directories whose path no other user can change, and locks that no other user can hold.
 //!
-//! A lock by flock(2), or a read lock of fcntl(2), needs a file open for reading: any user can hold one on a file that all may read, and
-//! keep the daemon away. So these are write locks of an open file description (`F_OFD_SETLK`), on files that only their owner can open.
+//! A lock by flock(2), or a read lock of fcntl(2), needs a file open for reading: any user can hold one on a file that all may read, and block the
+//! daemon. So these are write locks of an open file description (`F_OFD_SETLK`), on files that only their owner can open.
 
 use rustix::fs::Mode;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The lock's file in a private directory.
 const LOCK: &str = "daemon.lock";
 
-/// Makes a directory, and its parents, with this mode; the path by which nobody else can lead to another one.
+/// Makes a directory, and its parents, with this mode; returns its path, which no other user can redirect.
 ///
 /// # Errors
 /// Of the file system; `PermissionDenied` when this is root and others may change the path.
@@ -27,12 +27,12 @@ pub fn make_directory(dir: &Path, mode: u32) -> io::Result<PathBuf> {
     check_path(&wanted)
 }
 
-/// The path without links, for root only if nobody but root can put another directory in its place: each directory above it is root's and
-/// not writable by others, or sticky as /tmp. (sudo and sshd ask the same of what they trust.) What a user does in his own directories
-/// is his own matter.
+/// The path without links. For root it is only accepted if no other user can put a different directory in its place: each directory above it belongs
+/// to root and is not writable by others, or is sticky like /tmp. (sudo and sshd have the same requirement.) In a user's own directories the user is
+/// responsible.
 ///
 /// # Errors
-/// `PermissionDenied`, with the directory that is not so; else of the file system.
+/// `PermissionDenied`, with the offending directory; otherwise of the file system.
 pub fn check_path(dir: &Path) -> io::Result<PathBuf> {
     check(dir, false)
 }
@@ -45,7 +45,7 @@ fn check(dir: &Path, is_above: bool) -> io::Result<PathBuf> {
     }
     for (depth, above) in path.ancestors().enumerate() {
         let facts = fs::metadata(above)?;
-        // In a sticky directory nobody moves what is another's; what is at the end of the path is nobody's else at all.
+        // In a sticky directory no user can move another's entries; the last directory of the path must not be writable by others at all.
         let may_be_sticky = is_above || depth > 0;
         let others_write = facts.mode() & 0o022 != 0 && !(may_be_sticky && facts.mode() & 0o1000 != 0);
         if facts.uid() != 0 || others_write {
@@ -57,11 +57,11 @@ fn check(dir: &Path, is_above: bool) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Makes a directory that only this user may enter, and tightens one that an earlier version made more open: itself, and those of its
-/// files whose names begin with one of `ours`.
+/// Makes a directory that only this user may enter. An existing one that an earlier version made more open is restricted: itself, and its files whose
+/// names begin with one of `ours`.
 ///
 /// # Errors
-/// Of the file system; `PermissionDenied` when something of another user's is there.
+/// Of the file system; `PermissionDenied` when it contains something of another user's.
 pub fn keep_directory(dir: &Path, ours: &[&str]) -> io::Result<PathBuf> {
     let fresh = !dir.exists();
     let dir = match fresh {
@@ -100,29 +100,29 @@ fn denied(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, what)
 }
 
-/// A private directory that is locked.
+/// The lock of a private directory.
 #[derive(Debug)]
 pub struct DirectoryLock(File);
 
-/// The lock goes with the last descriptor of the file, and a child has one until it executes its program.
+/// Unlocks explicitly: otherwise the lock ends with the last descriptor of the file, and a child has one until it executes its program.
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
         let _ = set_lock(&self.0, libc::F_UNLCK);
     }
 }
 
-/// Locks a private directory for as long as the lock lives, whatever ends this process.
+/// Locks a private directory for as long as the lock lives, however this process ends.
 ///
 /// # Errors
-/// `WouldBlock` when another daemon has it; else of the file system.
+/// `WouldBlock` when another daemon holds it; otherwise of the file system.
 pub fn lock_directory(dir: &Path) -> io::Result<DirectoryLock> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join(LOCK))?;
     lock(&file)?;
     Ok(DirectoryLock(file))
 }
 
-/// Locks a cgroup of the v2 hierarchy, for all who have it mounted: by its `cgroup.kill`, which only its owner can open; before
-/// Linux 5.14 by another file that is made like it.
+/// Locks a cgroup of the v2 hierarchy, in all mounts of it: by its `cgroup.kill`, which only its owner can open; before Linux 5.14 by another file
+/// with the same mode.
 pub(crate) fn lock_cgroup(dir: &Path) -> io::Result<File> {
     let open = |name: &str| OpenOptions::new().write(true).open(dir.join(name));
     let file = match open("cgroup.kill") {
@@ -171,7 +171,7 @@ mod tests {
         let held = lock_directory(dir.path()).unwrap();
         assert_eq!(lock_directory(dir.path()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert_eq!(mode(&dir.path().join(LOCK)), 0o600);
-        // As a child has it that was forked and has not executed its program yet.
+        // Like a child that was forked and has not executed its program yet.
         let _inherited = held.0.try_clone().unwrap();
         drop(held);
         let reader = File::open(dir.path().join(LOCK)).unwrap();

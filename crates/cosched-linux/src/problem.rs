@@ -1,11 +1,11 @@
-//! A failure told in full: what happened, why, and what to do about it.
+//! A complete error message: what happened, why, and what to do about it.
 
 use std::fmt;
 
 /// What happened, why, and what to do. Every message that reaches a user has these three parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What did not work.
+    /// What failed.
     pub what: String,
     /// The reason, as far as it is known.
     pub why: String,

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cgfile;
 
-/// What /proc tells of a process.
+/// The fields of /proc/PID/status that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Its parent.
@@ -23,7 +23,7 @@ pub struct Facts {
     pub gid: u32,
 }
 
-/// Parent, user and group of `pid`; none when it has gone.
+/// Parent, user and group of `pid`; `None` if it no longer exists.
 pub fn facts(pid: i32) -> Option<Facts> {
     parse_status(&cgfile::read(Path::new(&format!("/proc/{pid}/status"))).ok()?)
 }
@@ -37,7 +37,7 @@ fn parse_status(content: &str) -> Option<Facts> {
     })
 }
 
-/// When `pid` started, in clock ticks since boot. With the pid it names one process for ever.
+/// The start time of `pid`, in clock ticks since boot. Together with the pid it identifies a process uniquely.
 pub fn start_ticks(pid: i32) -> Option<u64> {
     parse_start_ticks(&cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
 }
@@ -50,7 +50,7 @@ pub fn is_stopped(pid: i32) -> bool {
 }
 
 fn parse_start_ticks(stat: &str) -> Option<u64> {
-    // The name may hold blanks and parentheses; the fields after its end start with the state, which is field 3.
+    // The name may contain blanks and parentheses; the fields after its end start with the state, which is field 3.
     stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(22 - 3)?.parse().ok()
 }
 
@@ -61,10 +61,10 @@ pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// A handle that becomes readable when `pid` ends, and never means another process.
+/// A handle that becomes readable when `pid` ends, and never refers to another process.
 ///
 /// # Errors
-/// When there is no such process or the kernel has no pidfds (Linux 5.3).
+/// There is no such process or the kernel has no pidfds (Linux 5.3).
 pub fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     let pid = Some(pid)
         .filter(|pid| *pid > 0)
@@ -73,7 +73,7 @@ pub fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// One process for ever, though its number may be given to another: a pidfd, and when the process started.
+/// One particular process, even if its number is reused: a pidfd, and the start time of the process.
 #[derive(Debug)]
 pub struct Held {
     pid: i32,
@@ -82,38 +82,37 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes hold of the process that has this number now.
+    /// Opens the process that has this number now.
     ///
     /// # Errors
     /// `ESRCH` when there is none or it has ended, `EINVAL` when the number is a thread's.
     pub fn open(pid: i32) -> io::Result<Held> {
         let pidfd = open_pidfd(pid)?;
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);
-        // Read behind the pidfd: if the process still lives afterwards, the time is its own and not a successor's.
+        // Read with the pidfd open: if the process still lives afterwards, the time is its own and not a successor's.
         let start_ticks = start_ticks(pid).ok_or_else(gone)?;
         let held = Held { pid, start_ticks, pidfd };
         if held.alive() { Ok(held) } else { Err(gone()) }
     }
 
-    /// Its number.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// When it started, in clock ticks since boot.
+    /// Its start time, in clock ticks since boot.
     pub fn start_ticks(&self) -> u64 {
         self.start_ticks
     }
 
-    /// Whether it has not ended. While this is true its number is not given to another process.
+    /// Whether it has not ended. While this is true its number is not reused.
     pub fn alive(&self) -> bool {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        // A poll that fails tells nothing: then it counts as ended, which only refuses.
+        // If the poll fails, the process counts as ended, which only leads to a refusal.
         matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
     }
 }
 
-/// Sends a signal; false when the process has gone or is not ours to signal.
+/// Sends a signal; false when the process no longer exists or may not be signalled by us.
 pub fn send_signal(pid: i32, signal: i32) -> bool {
     // SAFETY: kill takes two numbers and touches no memory of ours.
     unsafe { libc::kill(pid, signal) == 0 }
@@ -136,7 +135,7 @@ pub(crate) fn inherited(value: &OsStr) -> Result<OwnedFd, String> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Lets the child have these descriptors under the same numbers. They must stay open until it has been started.
+/// Lets the child inherit these descriptors under the same numbers. They must stay open until it has been started.
 pub(crate) fn keep_descriptors(command: &mut Command, descriptors: &[RawFd]) {
     let descriptors = descriptors.to_vec();
     let keep = move || {

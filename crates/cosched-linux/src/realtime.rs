@@ -1,4 +1,4 @@
-//! Real-time priority and locked memory, as far as this user may have them.
+//! Real-time priority and locked memory, as far as this user is permitted.
 
 use std::io;
 
@@ -21,15 +21,15 @@ fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The calling thread runs before everything of ordinary priority while this lives: for work that is bounded and that others wait for.
+/// While this lives, the calling thread has priority over everything of ordinary priority: for bounded work that others wait for.
 #[derive(Debug)]
 pub struct Ahead {
-    // It is about the thread that made it.
+    // It applies to the thread that made it.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
 impl Ahead {
-    /// None where real-time priority is not permitted.
+    /// `None` where real-time priority is not permitted.
     pub fn begin() -> Option<Ahead> {
         become_realtime(1).ok().map(|()| Ahead { _not_send: std::marker::PhantomData })
     }
@@ -37,7 +37,7 @@ impl Ahead {
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        // A thread may always become an ordinary one.
+        // Returning to ordinary priority is always permitted.
         let _ = set_policy(libc::SCHED_OTHER, 0);
     }
 }
@@ -47,7 +47,7 @@ impl Drop for Ahead {
 /// # Errors
 /// EPERM or EACCES without CAP_SYS_NICE.
 pub fn become_nice() -> io::Result<()> {
-    // Not by libc: it came with glibc 2.30.
+    // Not through libc, which has gettid only since glibc 2.30.
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     // SAFETY: setpriority takes numbers only. On Linux PRIO_PROCESS with a thread's number means that thread.
     let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread as libc::id_t, -20) };
@@ -60,8 +60,7 @@ pub(crate) fn no_timer_slack() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }
 
-/// Keeps the pages of this process in memory once they have been touched, now and later. It does not touch them all, so the process
-/// does not grow by it.
+/// Keeps the pages of this process in memory once they have been touched, now and later. It does not touch them all, so the process does not grow.
 ///
 /// # Errors
 /// ENOMEM or EPERM when RLIMIT_MEMLOCK does not allow it.
@@ -69,10 +68,10 @@ pub fn lock_memory() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
 }
 
-/// Raises the limit of open files to what the hard limit allows (a job takes four) and returns it.
+/// Raises the limit of open files to the hard limit, or to 65,536 if that is less (a job takes four), and returns it.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
-    // More than this only costs programs that close all descriptors one by one.
+    // A higher limit would slow down programs that close all descriptors one by one.
     let wanted = limit.maximum.unwrap_or(u64::MAX).min(65_536);
     let current = limit.current.unwrap_or(u64::MAX);
     if current < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }).is_ok()

@@ -1,13 +1,12 @@
-//! How much our subtree weighs, so that a part of the CPU time stays with the processes that are no jobs.
+//! The weight of our subtree that leaves a part of the CPU time to processes outside jobs.
 //!
-//! The problem: a reserve is a share, and the kernel has only weights against siblings. What the sibling of a v1 subtree weighs depends on a
-//! setting of the kernel. With autogroup (sched(7), "The autogroup feature"; the default of most distributions) the processes of a v1 root
-//! are no bare tasks: each session is a group of weight 1024. The kernel divides a group's weight, theirs and ours, over the CPUs where the
-//! group runs (calc_group_shares in kernel/sched/fair.c). Without autogroup, and below the root always, bare tasks have 1024 on each CPU.
-//! The rule: our weight is that of the opponent times the odds, and against bare tasks times the number of CPUs, because ours is divided and
-//! theirs is not. So the reserve is exact against one session that runs on all CPUs, or one bare task on each; more of them get more.
-//! In the unified layout the opponents are cgroups of weight 100, divided as ours is.
-//! Measurements and what was set aside: docs/decisions/0004.
+//! The problem: a reserve is a share, and the kernel has only weights against siblings. The weight of a v1 subtree's siblings depends on a setting of
+//! the kernel. With autogroup (sched(7), "The autogroup feature"; the default of most distributions) the processes of a v1 root are not bare tasks:
+//! each session is a group of weight 1024. The kernel divides a group's weight, theirs and ours, over the CPUs where the group runs
+//! (calc_group_shares in kernel/sched/fair.c). Without autogroup, and below the root always, bare tasks have 1024 on each CPU. The rule: our weight
+//! is that of the opponent times the odds, and against bare tasks times the number of CPUs, because ours is divided and theirs is not. So the reserve
+//! is exact against one session that runs on all CPUs, or one bare task on each; more of them get more. In the unified layout the opponents are
+//! cgroups of weight 100, divided as ours is. Measurements and rejected alternatives: docs/decisions/0004.
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use crate::observe::cpus_online;
 
 const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 
-/// Whom a v1 subtree competes with.
+/// The competitors of a v1 subtree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opponents {
     /// Groups of weight 1024, divided over the CPUs where they run.
@@ -31,13 +30,13 @@ pub(crate) fn opponents(subtree: &Path) -> Opponents {
 }
 
 fn opponents_by(subtree: &Path, autogroup: &Path, cpus: usize) -> Opponents {
-    // Only the root of a v1 hierarchy has this file; what a container sees as its root does not, and the kernel groups no tasks there.
+    // Only the root of a v1 hierarchy has this file; a container's apparent root does not, and the kernel groups no tasks there.
     let below_root = subtree.parent().is_some_and(|parent| parent.join("release_agent").exists());
     let enabled = cgfile::read(autogroup).is_ok_and(|content| content.trim() == "1");
     if below_root && enabled { Opponents::Sessions } else { Opponents::Tasks { cpus } }
 }
 
-/// Our cpu.shares for the share `reserve` (0 to 1) of the others.
+/// The cpu.shares of our subtree that leave the share `reserve` (0 to 1) to the others.
 pub(crate) fn shares(reserve: f64, opponents: Opponents) -> u64 {
     let theirs = match opponents {
         Opponents::Sessions => 1024.0,
@@ -46,27 +45,27 @@ pub(crate) fn shares(reserve: f64, opponents: Opponents) -> u64 {
     (theirs * odds(reserve)).round().clamp(2.0, 262_144.0) as u64
 }
 
-/// The weight in the gangs' part of a slot: so large that others get a tick now and then. Nothing else writes these numbers, so that who thaws
-/// after the daemon's death can tell that they were meant for a part of a slot only.
+/// The weight in the gangs' part of a slot: so large that others get only a tick now and then. No other part of cosched writes these numbers, so that
+/// a thaw after the daemon's death recognises them as meant for a part of a slot only.
 pub(crate) const OWN_SHARES: u32 = 262_143;
 pub(crate) const OWN_WEIGHT: u32 = 9_999;
 
-/// Our cpu.shares against neighbours, as if each of `jobs` were one of them.
+/// The cpu.shares of our subtree against neighbours, as if each of `jobs` were one of them.
 pub(crate) fn fair_shares(jobs: u32, opponents: Opponents) -> u32 {
     (shares(0.5, opponents) * u64::from(jobs.max(1))).min(u64::from(OWN_SHARES) - 1) as u32
 }
 
-/// The same as cpu.weight.
+/// The same for cpu.weight.
 pub(crate) fn fair_weight(jobs: u32) -> u32 {
     jobs.max(1).saturating_mul(100).min(OWN_WEIGHT - 1)
 }
 
-/// Our cpu.weight for the share `reserve` (0 to 1) of one sibling of the default weight 100.
+/// The cpu.weight of our subtree that leaves the share `reserve` (0 to 1) to one sibling of the default weight 100.
 pub(crate) fn weight(reserve: f64) -> u64 {
     (100.0 * odds(reserve)).round().clamp(1.0, 10_000.0) as u64
 }
 
-/// Ours against theirs.
+/// The ratio of our share to theirs.
 fn odds(reserve: f64) -> f64 {
     let reserve = reserve.clamp(1e-9, 1.0);
     (1.0 - reserve) / reserve

@@ -8,10 +8,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 const SIZE: usize = 4096;
 
-/// What may be laid over a shared page: only atomics, and all zero is a valid value.
+/// A type that may be mapped to a shared page: only atomics, and all zero is a valid value.
 ///
 /// # Safety
-/// The type must hold nothing but atomics, in a fixed layout (`repr(C)`), and fit into 4096 bytes.
+/// The type must consist of nothing but atomics, in a fixed layout (`repr(C)`), and fit into 4096 bytes.
 pub(crate) unsafe trait Shareable {}
 
 /// A mapped page with its file.
@@ -53,14 +53,14 @@ impl<T: Shareable> std::ops::Deref for SharedPage<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: mapped and aligned to a page for as long as self lives; T is atomics, which other processes may change meanwhile.
+        // SAFETY: mapped and aligned to a page for as long as self lives; T consists of atomics, which other processes may change meanwhile.
         unsafe { self.page.as_ref() }
     }
 }
 
 impl<T: Shareable> Drop for SharedPage<T> {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping of open, and nobody has a reference into it any more.
+        // SAFETY: this is the mapping of open, and no reference into it is left.
         let _ = unsafe { munmap(self.page.as_ptr().cast(), SIZE) };
     }
 }

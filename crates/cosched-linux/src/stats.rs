@@ -1,4 +1,4 @@
-//! What the slot thread measures of itself, without locks.
+//! The slot thread's measurements of itself, without locks.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
@@ -85,7 +85,7 @@ pub struct SwitchStats {
     pub count: u64,
     /// Switches that came later than a tenth of a slot.
     pub late: u64,
-    /// Boundaries with a switch that were passed over altogether.
+    /// Boundaries with a switch that were skipped altogether.
     pub missed: u64,
     /// Writes that the kernel refused.
     pub errors: u64,
@@ -93,23 +93,23 @@ pub struct SwitchStats {
     pub last_error: Option<i32>,
     /// Tables taken over.
     pub installs: u64,
-    /// Times that all states were written anew, because the guard had thawed or the thread had stood still.
+    /// How often all states were written again, because the guard had thawed the jobs or the thread had been stopped.
     pub resyncs: u64,
-    /// Times that a gang in the background was let run on idle CPUs.
+    /// How often a gang in the background was thawed to use idle CPUs.
     pub fills: u64,
-    /// Looks at who has a message waiting.
+    /// Samples of jobs for waiting messages.
     pub looks: u64,
-    /// The time that they took, with the boosts, in nanoseconds.
+    /// The time of the samples, with the boosts, in nanoseconds.
     pub look_ns: u64,
-    /// Times that another job was boosted.
+    /// How often a different job was boosted.
     pub boosts: u64,
-    /// Times that the bell of arriving messages woke the thread.
+    /// How often the bell of arriving messages woke the thread.
     pub rings: u64,
-    /// CPU time that gangs used in their slots, in nanoseconds, up to the last time that each of them came or went.
+    /// CPU time that gangs used in their slots, in nanoseconds, up to each gang's last switch.
     pub inside_ns: u64,
-    /// CPU time that gangs used outside of their slots, in nanoseconds. Soft sharing lets them use idle CPUs there.
+    /// CPU time that gangs used outside their slots, in nanoseconds. Soft sharing lets them use idle CPUs there.
     pub outside_ns: u64,
-    /// For how long slots were held for neighbours, in nanoseconds.
+    /// The time for which slots were held back for neighbours, in nanoseconds.
     pub held_ns: u64,
     /// From the boundary until the thread runs.
     pub wake: Quantiles,

@@ -1,7 +1,7 @@
-//! The switch of one job: open descriptors and what was last written to them.
+//! The switch of one job: open descriptors and the last values written to them.
 //!
-//! Everything on the way of a switch is prepared here: the files are open, the values are short, and the last value of each file is
-//! remembered so that only differences are written. Only the slot thread (or a test in its place) writes; others may read the state.
+//! A switch needs no preparation: the files are open, the values are short, and the last value of each file is remembered so that only differences
+//! are written. Only the slot thread (or a test in its place) writes; others may read the state.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -33,7 +33,7 @@ fn from_code(code: u8) -> Option<Disposition> {
     }
 }
 
-/// How a weight of 1 to 10000 (100 is the default) is written.
+/// The file and scale for a weight of 1 to 10000 (100 is the default).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightFile {
     /// cpu.weight of v2: the weight itself.
@@ -52,7 +52,7 @@ impl WeightFile {
         }
     }
 
-    /// The smallest number that the file takes.
+    /// The smallest number that the file accepts.
     pub fn least(self) -> u32 {
         match self {
             WeightFile::Weight => 1,
@@ -61,10 +61,10 @@ impl WeightFile {
     }
 }
 
-/// Where the files of a job's switch are.
+/// The files of a job's switch.
 #[derive(Debug, Clone)]
 pub struct SwitchFiles {
-    /// The cgroup is outside of our subtree.
+    /// The cgroup is outside our subtree.
     pub adopted: bool,
     /// cgroup.freeze.
     pub freeze: PathBuf,
@@ -74,19 +74,19 @@ pub struct SwitchFiles {
     pub weight: Option<(PathBuf, WeightFile)>,
     /// cgroup.procs of the gang.
     pub procs: PathBuf,
-    /// cpu.stat, where the CPU time is; none counts none.
+    /// cpu.stat, from which the CPU time is read; `None`: CPU time is not counted.
     pub usage: Option<PathBuf>,
     /// pids.current, where there is a controller that counts tasks.
     pub tasks: Option<PathBuf>,
 }
 
-/// A gang with more tasks than these is a crowd, see [`JobSwitch::freeze_for_others`].
+/// A gang with more tasks than this is a crowd, see [`JobSwitch::freeze_for_others`].
 const CROWD: u64 = 256;
 
-/// A flag in a file of the kernel: 0, 1 or not known yet.
+/// A flag in a control file is 0, 1, or this if unknown.
 const UNKNOWN: u8 = 2;
 
-/// The open switch of one job. It is equal to itself alone.
+/// The open switch of one job. Equal only to itself.
 #[derive(Debug)]
 pub struct JobSwitch {
     id: u64,
@@ -98,21 +98,21 @@ pub struct JobSwitch {
     tasks: Option<File>,
     frozen_written: AtomicU8,
     idle_written: AtomicU8,
-    /// 0 stands for not known.
+    /// 0: unknown.
     weight_written: AtomicU32,
     stopped_by_signal: AtomicU8,
     state: AtomicU8,
     /// The CPUs that it may use.
     place: CpuBits,
-    /// The table that last named this job; see `slots`.
+    /// The table that last contained this job; see `slots`.
     pub(crate) table: AtomicU64,
     /// That table lets it run in every turn.
     pub(crate) always_runs: AtomicBool,
-    /// Its threads only spin, and are more than the CPUs.
+    /// Its threads only spin, and there are more of them than CPUs.
     wants_ticks: AtomicBool,
     pub(crate) boosts: AtomicU64,
     pub(crate) boosted_ns: AtomicU64,
-    /// Its CPU time in and outside of its slots.
+    /// Its CPU time inside and outside its slots.
     pub(crate) cpu: GangCpu,
 }
 
@@ -126,7 +126,7 @@ impl JobSwitch {
     /// Opens the files of job `id`.
     ///
     /// # Errors
-    /// When a file cannot be opened; the message names it.
+    /// A file cannot be opened; the message names it.
     pub fn open(id: u64, files: &SwitchFiles) -> io::Result<JobSwitch> {
         let open_rw = |path: &PathBuf| {
             let file = OpenOptions::new().write(true).open(path);
@@ -166,23 +166,23 @@ impl JobSwitch {
         self.id
     }
 
-    /// Whether the job competes for CPUs outside of our subtree. No mark or weight of ours holds there: it runs or it is frozen, and while it runs
-    /// nobody fills what it leaves idle.
+    /// Whether the job competes for CPUs outside our subtree. Marks and weights of ours have no effect there: it either runs or is frozen, and while
+    /// it runs no gang uses the CPUs that it leaves idle.
     pub fn is_adopted(&self) -> bool {
         self.adopted
     }
 
-    /// The state that was last applied; none before the first.
+    /// The state that was last applied; `None` before the first.
     pub fn state(&self) -> Option<Disposition> {
         from_code(self.state.load(Relaxed))
     }
 
-    /// Notes the state that was applied.
+    /// Records the state that was applied.
     pub fn set_state(&self, state: Option<Disposition>) {
         self.state.store(code(state), Relaxed);
     }
 
-    /// True when this kernel lets the job be marked idle.
+    /// True when this kernel can mark the job idle.
     pub fn has_idle(&self) -> bool {
         self.idle.is_some()
     }
@@ -192,22 +192,22 @@ impl JobSwitch {
         self.frozen_written.load(Relaxed) == 1
     }
 
-    /// Its processes may use these CPUs from now on.
+    /// Sets the CPUs of its processes.
     pub(crate) fn set_place(&self, cpus: &[u32]) {
         self.place.set(cpus);
     }
 
-    /// Whether its processes stand still and may use one of these CPUs.
+    /// Whether its processes are frozen and may use one of these CPUs.
     pub(crate) fn could_fill(&self, idle: &[u64; 16]) -> bool {
         self.is_frozen() && self.place.has_one_of(idle)
     }
 
-    /// Says whether the CPUs take very short turns while it runs; true when that is new.
+    /// Sets whether very short turns are needed on its CPUs while it runs; returns true if that is a change.
     pub fn want_ticks(&self, wants: bool) -> bool {
         self.wants_ticks.swap(wants, Relaxed) != wants
     }
 
-    /// Adds the CPUs on which it wants them.
+    /// Adds the CPUs on which it needs them.
     pub(crate) fn ticks_into(&self, cpus: &mut [u64; WORDS]) {
         if self.wants_ticks.load(Relaxed) {
             self.place.join_into(cpus);
@@ -219,12 +219,12 @@ impl JobSwitch {
         self.boosts.load(Relaxed)
     }
 
-    /// The CPU time in nanoseconds that it has used in its slots and outside of them, up to when it last came or went.
+    /// The CPU time in nanoseconds that it has used inside and outside its slots, up to its last switch.
     pub fn slot_cpu_ns(&self) -> (u64, u64) {
         self.cpu.totals()
     }
 
-    /// For how long it was boosted, in nanoseconds, up to the last look.
+    /// The time for which it was boosted, in nanoseconds, up to the last sample.
     pub fn boosted_ns(&self) -> u64 {
         self.boosted_ns.load(Relaxed)
     }
@@ -232,7 +232,7 @@ impl JobSwitch {
     /// Writes cgroup.freeze unless it has this value already.
     ///
     /// # Errors
-    /// The kernel's, except that a job whose cgroup has gone is none.
+    /// The kernel's; a removed cgroup is no error.
     pub fn set_frozen(&self, frozen: bool) -> Result<(), Errno> {
         if self.frozen_written.load(Relaxed) == u8::from(frozen) {
             return Ok(());
@@ -242,15 +242,15 @@ impl JobSwitch {
         Ok(())
     }
 
-    /// Freezes the gang for a slot of others. Each of its tasks has to run up to the point where it stops. Of a few that is nothing; of
-    /// 3,000 it is some 5 % of a slot of 100 ms on two CPUs, so a crowd does it with cpu.idle, out of what the others leave. No program
-    /// runs meanwhile: a task with a freeze pending gets no further than its next return from the kernel.
+    /// Freezes the gang for a slot of others. Each of its tasks has to run up to the point where it stops. For a few tasks that time is negligible;
+    /// for 3,000 it is some 5 % of a slot of 100 ms on two CPUs, so a crowd does it with cpu.idle, in the CPU time that the others leave. No program
+    /// code runs meanwhile: a task with a pending freeze gets no further than its next return from the kernel.
     ///
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
     pub fn freeze_for_others(&self) -> Result<(), Errno> {
         if !self.is_frozen() && self.is_crowd() {
-            // It is frozen in any case.
+            // It is frozen in any case, so an error does not matter.
             let _ = self.set_idle(true);
         }
         self.set_frozen(true)
@@ -260,8 +260,7 @@ impl JobSwitch {
         self.tasks.as_ref().and_then(|file| cgfile::first_number(file, b"")).is_some_and(|tasks| tasks > CROWD)
     }
 
-    /// Writes cpu.idle unless it has this value already. The kernel then resets the weight, so that is written anew by the next
-    /// [`JobSwitch::set_weight`].
+    /// Writes cpu.idle unless it has this value already. The kernel then resets the weight, so the next [`JobSwitch::set_weight`] writes it again.
     ///
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
@@ -276,7 +275,7 @@ impl JobSwitch {
         Ok(())
     }
 
-    /// Writes a weight of 1 to 10000 unless it is there already. The kernel refuses it while the job is idle.
+    /// Writes a weight of 1 to 10000 unless the file has it already. The kernel refuses it while the job is idle.
     ///
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
@@ -287,7 +286,7 @@ impl JobSwitch {
         }
     }
 
-    /// Writes the smallest weight that there is.
+    /// Writes the smallest possible weight.
     ///
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
@@ -309,11 +308,11 @@ impl JobSwitch {
         Ok(())
     }
 
-    /// Sends `signal` to the processes of the gang's own cgroup, reading their numbers into `buffer` (not those of cgroups that the
-    /// job made itself). Stopping is repeated until no new process shows up, because a running one may fork meanwhile.
+    /// Sends `signal` to the processes of the gang's own cgroup, reading their numbers into `buffer` (not those of cgroups that the job made itself).
+    /// Stopping is repeated until no new process appears, because a running one may fork meanwhile.
     ///
     /// # Errors
-    /// The kernel's on reading the list. A process that has gone is none.
+    /// The kernel's on reading the list. A process that no longer exists is no error.
     pub(crate) fn signal(&self, stop: bool, buffer: &mut [u8]) -> Result<(), Errno> {
         if self.stopped_by_signal.load(Relaxed) == u8::from(stop) {
             return Ok(());
@@ -358,7 +357,7 @@ impl JobSwitch {
         }
     }
 
-    /// Forgets what was written, so that the next application writes all of it: somebody else (the guard) may have thawed the job.
+    /// Forgets the written values, so that the next application writes all of them: another process (the guard) may have thawed the job.
     pub fn forget(&self) {
         self.frozen_written.store(UNKNOWN, Relaxed);
         self.idle_written.store(UNKNOWN, Relaxed);
@@ -368,7 +367,7 @@ impl JobSwitch {
     }
 }
 
-/// One write at the start of a control file. A cgroup that has gone meanwhile needs no switch.
+/// One write at the start of a control file. A removed cgroup is no error: it needs no switch.
 pub(crate) fn put(file: &File, value: &[u8]) -> Result<(), Errno> {
     match rustix::io::pwrite(file, value, 0) {
         Ok(_) | Err(Errno::NODEV) => Ok(()),

@@ -1,4 +1,4 @@
-//! Letting every job of a tree run again, whoever stopped it. This is what the guard and the kernel's agent do.
+//! Thaws every job of a tree, however it was stopped. The guard and the kernel's agent do this.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::mechanism::WEIGHT_DEFAULT;
 use crate::reserve;
 use crate::switch::WeightFile;
 
-/// The directories of a tree that has jobs.
+/// The directories of a tree of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThawPaths {
     /// The tree in the v2 hierarchy.
@@ -19,12 +19,13 @@ pub struct ThawPaths {
     pub cpuset_tree: Option<PathBuf>,
 }
 
-/// Thaws every cgroup of the tree, the nested ones too, and those that its markers name, and gives every job the default weight without the idle mark; with `signals` also sends SIGCONT to
-/// every process. Goes on over errors: a cgroup that vanishes meanwhile needs no thawing. Returns how many writes succeeded.
+/// Thaws every cgroup of the tree, including nested ones and those named by its markers, and gives every job the default weight without the idle
+/// mark; with `signals` it also sends SIGCONT to every process. Continues after errors: a cgroup that vanishes meanwhile needs no thawing. Returns
+/// the number of successful writes.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let v2: Vec<PathBuf> = cgfile::reachable(&paths.v2_tree);
     let put = |path: &Path, value: &str| usize::from(cgfile::write(path, value).is_ok());
-    // All freezers first: that is what stops people's work.
+    // All freezers first: they are what stops the jobs.
     let mut written: usize = v2.iter().map(|dir| put(&dir.join("cgroup.freeze"), "0")).sum();
     written += cgfile::children(&paths.v2_tree).unwrap_or_default().iter().filter(|dir| marker::thaw(dir)).count();
     if signals {
@@ -49,8 +50,8 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     written
 }
 
-/// The subtree itself weighs much or little for a part of a slot (see `treeweight.rs`): for good it weighs what every cgroup does. Another
-/// weight is the operator's reserve, and stays.
+/// Restores the weight of the subtree, which is very large or small during a part of a slot (see `treeweight.rs`), to the default of a cgroup. Any
+/// other weight is the operator's reserve, and stays.
 fn free_tree(dir: &Path, weight_name: &str, kind: WeightFile) {
     let has = |name: &str, values: &[u32]| {
         let content = cgfile::read(&dir.join(name)).unwrap_or_default();
@@ -61,7 +62,7 @@ fn free_tree(dir: &Path, weight_name: &str, kind: WeightFile) {
         WeightFile::Weight => (reserve::OWN_WEIGHT, WEIGHT_DEFAULT),
     };
     if has("cpu.idle", &[1]) {
-        // With the mark the kernel resets the weight. Where it refuses, the next daemon sets both.
+        // With the mark the kernel resets the weight. If it refuses, the next daemon sets both.
         let _ = cgfile::write(&dir.join("cpu.idle"), "0");
     }
     if has(weight_name, &[own, kind.least()]) {
@@ -104,7 +105,7 @@ mod tests {
             fs::write(&shares, weight).unwrap();
             fs::write(&idle, mark).unwrap();
             thaw_all(&paths, false);
-            // A plain file keeps what is behind the new number.
+            // A plain file keeps the bytes after the new number.
             assert!(fs::read_to_string(&shares).unwrap().starts_with(expected));
             assert_eq!(fs::read_to_string(&idle).unwrap().trim(), "0");
         }

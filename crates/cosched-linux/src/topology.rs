@@ -1,4 +1,4 @@
-//! How the CPUs of this machine hang together, as the kernel tells in /sys/devices/system.
+//! The topology of this machine's CPUs, as the kernel reports it in /sys/devices/system.
 //!
 //! Source: Documentation/admin-guide/cputopology.rst; Documentation/ABI/testing/sysfs-devices-system-cpu (cache/index*);
 //! Documentation/ABI/stable/sysfs-devices-node.
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::cpulist;
 
-/// What a CPU is part of; each is named by the first CPU that is part of it, NUMA nodes by their number.
+/// The units that contain a CPU; each is named by its first CPU, NUMA nodes by their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuParts {
     /// Its socket.
     pub socket: u32,
     /// Its NUMA node.
     pub numa_node: u32,
-    /// Its last level of cache; the socket where the kernel tells of no caches, as in many virtual machines.
+    /// Its last-level cache; the socket where the kernel reports no caches, as in many virtual machines.
     pub cache: u32,
     /// Its core.
     pub core: u32,
 }
 
-/// The parts of these CPUs, in their order.
+/// The units of these CPUs, in their order.
 ///
 /// # Errors
-/// The file that cannot be read, or makes no sense.
+/// A file that cannot be read or parsed.
 pub fn read(cpus: &[u32]) -> io::Result<Vec<CpuParts>> {
     read_at(Path::new("/sys/devices/system"), cpus)
 }
@@ -44,7 +44,7 @@ fn read_at(system: &Path, cpus: &[u32]) -> io::Result<Vec<CpuParts>> {
     cpus.iter().map(parts).collect()
 }
 
-/// The NUMA nodes and their CPUs; none on a kernel without them.
+/// The NUMA nodes and their CPUs; empty on a kernel without NUMA.
 fn numa_nodes(dir: &Path) -> io::Result<Vec<(u32, Vec<u32>)>> {
     let number = |path: &PathBuf| path.file_name()?.to_str()?.strip_prefix("node")?.parse().ok();
     let nodes = cgfile::children(dir)?.into_iter().filter_map(|path| Some((number(&path)?, path)));

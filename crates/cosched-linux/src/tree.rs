@@ -10,7 +10,7 @@
 //! <v1 pids>/cosched/job-7/     the most processes (hybrid)
 //! <v1 cpuset>/cosched/job-7/   its CPUs (hybrid)
 //! ```
-//! The gang has a cgroup of its own so that a freeze at every slot does not wake whoever watches the job's cgroup.events.
+//! The gang has a cgroup of its own so that a freeze at every slot does not wake the processes that watch the job's cgroup.events.
 
 use std::fs::File;
 use std::io;
@@ -27,15 +27,15 @@ use crate::reserve;
 use crate::thaw::ThawPaths;
 use crate::treeweight::{TreeWeight, Weighs, Weights};
 
-/// What went wrong with our cgroups.
+/// An error of our cgroups.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// The kernel refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, such as "create".
+        /// The attempted action, such as "create".
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
@@ -54,7 +54,7 @@ impl TreeError {
     }
 }
 
-/// The controllers that a unified tree wants for its jobs; only the first must be there.
+/// The controllers that a unified tree enables for its jobs; only the first is required.
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "pids", "cpuset"];
 
 /// Our subtree.
@@ -69,11 +69,11 @@ pub struct Tree {
     memory_dir: Option<PathBuf>,
     pids_dir: Option<PathBuf>,
     cpuset_dir: Option<PathBuf>,
-    /// The most processes and threads of a job.
+    /// The limit on the processes and threads of a job.
     tasks_max: Option<u64>,
 }
 
-/// What a scratch job lacks for the mechanisms; none when the file works.
+/// Why the control files of a scratch job do not work, for the mechanisms; `None` when the file works.
 pub(crate) struct ProbeFiles {
     pub(crate) freeze: Option<String>,
     pub(crate) idle: Option<String>,
@@ -81,14 +81,14 @@ pub(crate) struct ProbeFiles {
 }
 
 impl Tree {
-    /// Opens our subtree, and creates it where it is missing. Jobs that are there stay as they are.
-    /// A delegated place in the unified layout moves this process (and its neighbours) into a leaf named `supervisor`.
+    /// Opens our subtree, and creates it where it is missing. Existing jobs stay as they are. A delegated place in the unified layout moves this
+    /// process (and its neighbours) into a leaf named `supervisor`.
     ///
     /// # Errors
-    /// When a directory cannot be made or the cpu controller cannot be enabled.
+    /// A directory cannot be made or the cpu controller cannot be enabled.
     pub fn open(layout: &Layout, place: Place) -> Result<Tree, TreeError> {
         let mut tree = Tree::at(layout, &place);
-        // Jobs have their CPUs by affinity where that hierarchy may not be written, as in many containers.
+        // If that hierarchy is not writable, as in many containers, jobs get their CPUs by affinity.
         let made = |dir: &PathBuf| cgfile::mkdir(dir).is_ok() && JobDirs::fill_cpuset(dir).is_ok();
         tree.cpuset_dir = tree.cpuset_dir.take().filter(made);
         if layout.kind == LayoutKind::Unified {
@@ -107,13 +107,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The paths only; touches nothing.
+    /// Derives the paths only; touches nothing.
     fn at(layout: &Layout, place: &Place) -> Tree {
         let root = PathBuf::from("/");
         let mounts = (layout.memory_mount.as_ref(), layout.pids_mount.as_ref(), layout.cpuset_mount.as_ref());
         let (dir, cpu, (memory_mount, pids_mount, cpuset_mount), name, delegated) = match place {
             Place::Root { name } => (&root, &root, mounts, name, false),
-            // A user's parts of the v1 memory, pids and cpuset hierarchies are not asked for: memory is then summed over the processes.
+            // A user's parts of the v1 memory, pids and cpuset hierarchies are not used: memory is then summed over the processes.
             Place::Delegated { dir, cpu_dir, name } => {
                 (dir, cpu_dir.as_ref().unwrap_or(&root), (None, None, None), name, true)
             }
@@ -136,7 +136,7 @@ impl Tree {
         v1.into_iter().flatten().chain(std::iter::once(&self.v2_dir))
     }
 
-    /// The layout that it stands in.
+    /// The layout of the hierarchies that it is in.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -161,22 +161,22 @@ impl Tree {
         self.memory_dir.is_some()
     }
 
-    /// New jobs have at most so many processes and threads. Returns whether there is a controller for that.
+    /// Limits the processes and threads of new jobs. Returns whether there is a controller for that.
     pub fn bound_tasks(&mut self, most: u64) -> bool {
         self.tasks_max = Some(most);
         let enabled = cgfile::read(&self.v2_dir.join("cgroup.subtree_control")).unwrap_or_default();
         self.pids_dir.is_some() || enabled.split_whitespace().any(|name| name == "pids")
     }
 
-    /// Locks it for as long as the file lives: two daemons on one subtree would switch each other's jobs.
+    /// Locks the tree for as long as the file lives: two daemons on one subtree would switch each other's jobs.
     ///
     /// # Errors
-    /// `WouldBlock` when another daemon has it; else the kernel's.
+    /// `WouldBlock` when another daemon holds it; otherwise the kernel's.
     pub fn lock(&self) -> io::Result<File> {
         private::lock_cgroup(&self.v2_dir)
     }
 
-    /// What a guard needs to know to thaw every job.
+    /// The paths that a guard needs to thaw every job.
     pub fn thaw_paths(&self) -> ThawPaths {
         let (v2_tree, cpu_tree) = (self.v2_dir.clone(), self.cpu_dir.clone());
         ThawPaths { v2_tree, cpu_tree, cpuset_tree: self.cpuset_dir.clone() }
@@ -198,15 +198,15 @@ impl Tree {
         }
     }
 
-    /// Of a job whose processes are elsewhere.
+    /// The directories of a job whose processes are elsewhere.
     pub(crate) fn marker_dirs(&self, id: u64) -> JobDirs {
         JobDirs { cpu: None, memory: None, pids: None, cpuset: None, ..self.job_dirs(id) }
     }
 
-    /// Makes the cgroups of job `id`. Those that are there already are kept.
+    /// Makes the cgroups of job `id`. Existing ones are kept.
     ///
     /// # Errors
-    /// When a directory cannot be made or a file not opened; what was made is removed again then.
+    /// A directory cannot be made or a file cannot be opened; what was made is then removed again.
     pub fn create_job(&self, id: u64) -> Result<JobCgroup, TreeError> {
         let job = JobCgroup::create(id, self.job_dirs(id))?;
         if let Some(most) = self.tasks_max {
@@ -215,10 +215,10 @@ impl Tree {
         Ok(job)
     }
 
-    /// Opens the cgroups of a job that runs already, and makes those that a crash left missing.
+    /// Opens the cgroups of a running job, and makes those that are missing because of a crash.
     ///
     /// # Errors
-    /// [`TreeError::NoSuchJob`] when its v2 cgroup is not there; else as [`Tree::create_job`].
+    /// [`TreeError::NoSuchJob`] when its v2 cgroup does not exist; otherwise as [`Tree::create_job`].
     pub fn open_job(&self, id: u64) -> Result<JobCgroup, TreeError> {
         let dirs = self.job_dirs(id);
         if !dirs.outer.is_dir() {
@@ -227,10 +227,10 @@ impl Tree {
         self.open_adopted(id).unwrap_or_else(|| JobCgroup::create(id, dirs))
     }
 
-    /// The jobs that have a cgroup in any hierarchy, in rising order.
+    /// The jobs that have a cgroup in any hierarchy, in ascending order.
     ///
     /// # Errors
-    /// When a directory cannot be read.
+    /// A directory cannot be read.
     pub fn jobs(&self) -> Result<Vec<u64>, TreeError> {
         let mut ids = Vec::new();
         for dir in self.dirs() {
@@ -242,45 +242,45 @@ impl Tree {
         Ok(ids)
     }
 
-    /// The job that process `pid` belongs to, by its v2 cgroup.
+    /// The job of process `pid`, by its v2 cgroup.
     pub fn job_of(&self, pid: i32) -> Option<u64> {
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).ok()?;
         self.job_of_path(&own_v2(&content)?)
     }
 
-    /// The job that a path of the v2 hierarchy (as in /proc/PID/cgroup) belongs to.
+    /// The job to which a path of the v2 hierarchy (as in /proc/PID/cgroup) belongs.
     pub fn job_of_path(&self, path: &Path) -> Option<u64> {
         job_number(path.strip_prefix(&self.relative).ok()?.iter().next()?.to_str()?)
     }
 
-    /// Whether a path of the v1 memory hierarchy (as in /proc/PID/cgroup) is that of a job of ours.
+    /// Whether a path of the v1 memory hierarchy (as in /proc/PID/cgroup) is that of one of our jobs.
     pub(crate) fn is_job_path(&self, memory: &Path) -> bool {
         is_below(self.layout.memory_mount.as_ref(), self.memory_dir.as_ref(), memory)
     }
 
-    /// The same of the v1 cpuset hierarchy.
+    /// The same for the v1 cpuset hierarchy.
     pub(crate) fn is_job_cpuset(&self, cpuset: &Path) -> bool {
         is_below(self.layout.cpuset_mount.as_ref(), self.cpuset_dir.as_ref(), cpuset)
     }
 
-    /// The same of the v1 pids hierarchy.
+    /// The same for the v1 pids hierarchy.
     pub(crate) fn is_job_pids(&self, pids: &Path) -> bool {
         is_below(self.layout.pids_mount.as_ref(), self.pids_dir.as_ref(), pids)
     }
 
-    /// Removes what a crash left of a job whose processes have all ended, in every hierarchy.
+    /// Removes the cgroups that a crash left of a job whose processes have all ended, in every hierarchy.
     ///
     /// # Errors
-    /// When a directory cannot be removed, such as one that has processes.
+    /// A directory cannot be removed, for example because it has processes.
     pub fn remove_job(&self, id: u64) -> Result<(), TreeError> {
         self.job_dirs(id).remove()
     }
 
-    /// Removes what is left in the other hierarchies of a job that has no v2 cgroup: its daemon was killed while it made or removed it. The same of the
-    /// marker of an adopted cgroup that has gone.
+    /// Removes the cgroups that are left in the other hierarchies of a job without a v2 cgroup: its daemon was killed while it made or removed it.
+    /// Also removes the marker of an adopted cgroup that no longer exists.
     ///
     /// # Errors
-    /// When a directory cannot be removed, such as one that has processes.
+    /// A directory cannot be removed, for example because it has processes.
     pub fn remove_torn(&self, id: u64) -> Result<(), TreeError> {
         let dirs = self.job_dirs(id);
         if dirs.outer.is_dir() && !marker::is_gone(&dirs.outer) { Ok(()) } else { dirs.remove() }
@@ -303,7 +303,7 @@ impl Tree {
         }
     }
 
-    /// Opens the files of our subtree's weight for the slot thread; none where this user may not set it.
+    /// Opens the files of our subtree's weight for the slot thread; `None` where this user may not set it.
     ///
     /// # Errors
     /// The kernel's, other than a missing permission.
@@ -319,7 +319,7 @@ impl Tree {
         }
     }
 
-    /// What our subtree weighs where neighbours have what Linux would give them beside `jobs` that take part, `local` of them without slots.
+    /// The weights of our subtree that give neighbours as much as Linux would give them beside `jobs` that take part, `local` of them without slots.
     pub fn fair_weights(&self, jobs: u32, local: u32) -> Weights {
         let (fair, own): (Box<dyn Fn(u32) -> u32>, u32) = match &self.cpu_dir {
             Some(dir) => {
@@ -332,13 +332,13 @@ impl Tree {
         Weights { undivided: fair(jobs), own, held }
     }
 
-    /// Puts the idle probe's process into a cgroup that yields to every job.
+    /// Moves the idle probe into a cgroup that yields to every job.
     pub(crate) fn attach_probe(&self, pid: i32) -> Result<(), TreeError> {
         let dirs: Vec<PathBuf> = self.probe_dirs().collect();
         for dir in &dirs {
             cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
         }
-        // The first one is where the cpu files are. Before Linux 5.15 the least weight has to do.
+        // The first directory contains the cpu files. Before Linux 5.15 the least weight is used instead.
         let idle = dirs[0].join("cpu.idle");
         if cgfile::write(&idle, "1").is_err() {
             let (name, least) = if self.cpu_dir.is_some() { ("cpu.shares", "2") } else { ("cpu.weight", "1") };
@@ -359,7 +359,7 @@ impl Tree {
     /// Removes the whole subtree. Every job must have ended.
     ///
     /// # Errors
-    /// When a directory cannot be removed, such as one that has processes.
+    /// A directory cannot be removed, for example because it has processes.
     pub fn remove(&self) -> Result<(), TreeError> {
         self.remove_trials();
         for id in self.jobs()? {
@@ -371,20 +371,20 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes the scratch jobs of processes that were killed while they tried them.
+    /// Removes the scratch jobs of processes that were killed while testing them.
     fn remove_trials(&self) {
         let children = self.dirs().flat_map(|dir| cgfile::children(dir).unwrap_or_default());
         let names: Vec<String> = children.filter_map(|child| Some(child.file_name()?.to_str()?.to_owned())).collect();
         for name in names {
             let pid = name.strip_prefix(TRIAL);
             if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-                // It has no processes; if it stays all the same, the next probe tries again.
+                // It has no processes; if the removal fails, the next probe tries again.
                 let _ = self.dirs_named(&name).remove();
             }
         }
     }
 
-    /// Tries the files of a scratch job. Its name is no job's: a job's number would count for those that come later.
+    /// Tests the control files of a scratch job. Its name is not a job's: a number would be taken from later jobs.
     pub(crate) fn probe_files(&self) -> ProbeFiles {
         self.remove_trials();
         let dirs = self.dirs_named(&format!("{TRIAL}{}", std::process::id()));
@@ -404,13 +404,13 @@ impl Tree {
                 weight: lacks(Some(dirs.cpu_files().join(dirs.weight_name())), "100", "needs the cpu controller"),
             },
         };
-        // Left over at worst until the next probe: it has no processes.
+        // If the removal fails, the next probe does it: it has no processes.
         let _ = dirs.remove();
         found
     }
 }
 
-/// What the names of scratch jobs begin with; the number of the process that tries them follows.
+/// The prefix of the names of scratch jobs; the number of the testing process follows.
 const TRIAL: &str = "trial-";
 
 fn is_below(mount: Option<&PathBuf>, own: Option<&PathBuf>, path: &Path) -> bool {
@@ -422,7 +422,7 @@ fn job_number(name: &str) -> Option<u64> {
     name.strip_prefix("job-")?.parse().ok()
 }
 
-/// Enables what is there of our controllers for the children of `dir`.
+/// Enables those of our controllers that are available for the children of `dir`.
 fn enable_controllers(dir: &Path) -> Result<(), TreeError> {
     let read = |file: &str| cgfile::read(&dir.join(file)).unwrap_or_default();
     let (available, enabled) = (read("cgroup.controllers"), read("cgroup.subtree_control"));
@@ -434,7 +434,7 @@ fn enable_controllers(dir: &Path) -> Result<(), TreeError> {
         let path = dir.join("cgroup.subtree_control");
         match cgfile::write(&path, &format!("+{name}")) {
             Err(e) if name == "cpu" => return Err(cannot_enable(&path, &e).into()),
-            // Memory is only observed, and processes need not be bounded; without them cosched still schedules.
+            // Memory is only observed, and the limit on processes is optional; without them cosched still schedules.
             _ => {}
         }
     }
@@ -454,7 +454,7 @@ fn cannot_enable(path: &Path, error: &io::Error) -> Problem {
     Problem::new("the cpu controller cannot be enabled", format!("writing +cpu to {}: {error}", path.display()), hint)
 }
 
-/// v2 allows no processes in a cgroup whose children have controllers: those of `dir` go into a leaf.
+/// Moves the processes of `dir` into a leaf: v2 allows no processes in a cgroup whose children have controllers.
 fn leave_inner_node(dir: &Path) -> Result<(), TreeError> {
     let leaf = dir.join(SUPERVISOR);
     cgfile::mkdir(&leaf).map_err(TreeError::io("create", &leaf))?;
@@ -498,7 +498,7 @@ mod tests {
         let tree = Tree::open(&hybrid(base.path()), Place::Root { name: "cosched".into() }).unwrap();
         let make = |path: &str| std::fs::create_dir_all(base.path().join(path)).unwrap();
         let is_there = |path: &str| base.path().join(path).exists();
-        // Killed in its probe, while it removed job 3, and while job 4 ran.
+        // The daemon was killed in its probe, while it removed job 3, and while job 4 ran.
         let own = format!("unified/cosched/trial-{}", std::process::id());
         for path in
             ["cpu/cosched/trial-999999999", "memory/cosched/job-3", "unified/cosched/job-4", "cpu/cosched/job-4", &own]

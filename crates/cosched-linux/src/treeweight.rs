@@ -1,4 +1,4 @@
-//! What our subtree weighs against its siblings, in the form that the slot thread switches.
+//! The weight of our subtree against its siblings, in the form that the slot thread switches.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,18 +14,18 @@ use crate::switch::{decimal, put};
 pub(crate) enum Weighs {
     /// The number in cpu.shares or cpu.weight.
     Number(u32),
-    /// Below everybody of ordinary priority (cpu.idle); the least weight where the kernel has no such file.
+    /// Below everything of ordinary priority (cpu.idle); the least weight where the kernel has no such file.
     Idle,
 }
 
-/// What the subtree weighs while slots are divided between gangs and neighbours, and while they are not.
+/// The weights of the subtree while slots are divided between gangs and neighbours, and while they are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weights {
-    /// No part of the slots is held: as the jobs would weigh if each were a session of its own.
+    /// No part of the slots is held back: the total weight of the jobs if each were a session of its own.
     pub(crate) undivided: u32,
     /// In the gangs' part of a slot.
     pub(crate) own: u32,
-    /// In the held part.
+    /// In the part that is held back.
     pub(crate) held: Weighs,
 }
 
@@ -35,9 +35,9 @@ pub struct TreeWeight {
     weight: File,
     idle: Option<File>,
     least: u32,
-    /// The number that was written last; 0: not known.
+    /// The number that was written last; 0: unknown.
     number: AtomicU32,
-    /// The mark that was written last: 0, 1, or 2: not known.
+    /// The mark that was written last: 0, 1, or 2: unknown.
     mark: AtomicU32,
 }
 
@@ -49,13 +49,13 @@ impl TreeWeight {
         Ok(TreeWeight { weight: open(name)?, idle: open("cpu.idle").ok(), least, number, mark })
     }
 
-    /// Writes what differs. Neither allocates nor locks.
+    /// Writes only differences. Neither allocates nor locks.
     pub(crate) fn set(&self, to: Weighs) -> Result<(), Errno> {
         match (to, &self.idle) {
             (Weighs::Idle, Some(_)) => self.set_mark(1),
             (Weighs::Idle, None) => self.set_number(self.least),
             (Weighs::Number(number), _) => {
-                // Before the number: the kernel refuses that while the mark is set, and resets it with the mark.
+                // Before the number: the kernel refuses the number while the mark is set, and resets it together with the mark.
                 self.set_mark(0)?;
                 self.set_number(number)
             }
@@ -80,7 +80,7 @@ impl TreeWeight {
         Ok(())
     }
 
-    /// Somebody else may have written: the next time everything is.
+    /// Another process may have written the files: the next call writes all values.
     pub(crate) fn forget(&self) {
         self.number.store(0, Relaxed);
         self.mark.store(2, Relaxed);

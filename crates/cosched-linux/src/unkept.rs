@@ -1,23 +1,23 @@
 //! Limits of a process that no cgroup of a job can keep: I/O, huge pages, devices, RDMA.
 //!
-//! What is limited here is said of a device or a size of page, and of all of whom stay behind together. The daemon refuses (decision
-//! 0037). Weights are no limits. On v2 what devices a cgroup may open is a program in the kernel, which has no text to read.
-//! Source: Documentation/admin-guide/cgroup-v2.rst (io.max, hugetlb, rdma.max); cgroup-v1/blkio-controller.rst, hugetlb.rst,
-//! devices.rst.
+//! These limits are set for a device or a page size, and for all processes of a cgroup together, so a job cannot take them along. The daemon refuses
+//! such a process (decision 0037). Weights are not limits. On v2 the devices that a cgroup may open are decided by a program in the kernel, which has
+//! no text to read.
+//! Source: Documentation/admin-guide/cgroup-v2.rst (io.max, hugetlb, rdma.max); cgroup-v1/blkio-controller.rst, hugetlb.rst, devices.rst.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
 
-/// What v1 says of a size of page that has no limit, or more: the largest number of pages, in bytes.
+/// Without a limit on a page size, v1 shows at least this: the largest number of pages, in bytes.
 const NO_LIMIT: u64 = 1 << 62;
 
 /// A limit, and the cgroup that sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unkept {
     what: &'static str,
-    /// The first line of it that limits.
+    /// The first line of the file that is a limit.
     line: String,
     file: String,
     of: PathBuf,
@@ -29,7 +29,7 @@ impl fmt::Display for Unkept {
     }
 }
 
-/// The sizes of huge pages of this machine, as the names of cgroups' files have them.
+/// The sizes of this machine's huge pages, as in the names of cgroups' files.
 pub(crate) fn page_sizes() -> Vec<String> {
     let found = std::fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
     let kib = |name: &str| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok();
@@ -44,10 +44,10 @@ fn page_size(kib: u64) -> String {
     }
 }
 
-/// What limits in the content of a file, in words.
+/// The limiting part of a file's content, in words.
 type Limit = fn(&str) -> Option<&str>;
 
-/// What the cgroup `dir` limits so, in v2 or by a v1 controller that is mounted there, too.
+/// The limits of this kind on the cgroup `dir`, in v2 or by a v1 controller that is mounted there.
 pub(crate) fn unkept_in(dir: &Path, relative: &Path, page_sizes: &[String]) -> Vec<Unkept> {
     let pages = page_sizes.iter().flat_map(|size| {
         let ends = ["max", "rsvd.max", "limit_in_bytes", "rsvd.limit_in_bytes"];

@@ -1,10 +1,10 @@
-//! Programs that the daemon starts for a user: as if he had logged in, with nothing of the daemon's.
+//! Programs that the daemon starts for a user: as after a login, without any of the daemon's privileges.
 //!
-//! The problem: a job that was lost with a node is started again by the daemon, which has what no user may have: real-time priority, locked
-//! memory, an OOM score, a place in the kernel agent's cgroup. And whatever the user's environment makes the loader run (LD_PRELOAD) must
-//! not run before the process is in its job, nor with our rights. The rule: the guard's binary waits as a *gate* ([`spawn_gate`]), with
-//! our rights and an empty environment, until the daemon has put it into its place. Then it gives everything back, becomes the user and
-//! executes the program. systemd (exec_invoke) and slurmstepd reset the same things.
+//! The problem: a job that was lost with a node is started again by the daemon, which has privileges that no user may have: real-time priority,
+//! locked memory, an OOM score, a place in the kernel agent's cgroup. And libraries that the user's environment makes the loader run (LD_PRELOAD)
+//! must not run before the process is in its job, nor with our rights. The rule: the guard's binary waits as a *gate* ([`spawn_gate`]), with our
+//! rights and an empty environment, until the daemon has put it into its place. Then it drops all privileges, becomes the user and executes the
+//! program. systemd (exec_invoke) and slurmstepd reset the same things.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,18 +20,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::process::{inherited, keep_descriptors};
 
-/// What the kernel gives a fair thread.
+/// The kernel's default for a fair thread.
 const TIMER_SLACK_NS: usize = 50_000;
-/// More would cost programs that close all descriptors one by one; who needs more raises it himself.
+/// A higher limit would slow down programs that close all descriptors one by one; a program that needs more can raise it itself.
 const OPEN_FILES: u64 = 1024;
 const OPEN_FILES_MAX: u64 = 524_288;
 
-/// Who a program runs as.
+/// The user whom a program runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// His number.
+    /// The uid.
     pub uid: u32,
-    /// His groups, the primary one first.
+    /// The groups, the primary one first.
     pub groups: Vec<u32>,
 }
 
@@ -39,11 +39,11 @@ pub struct User {
 #[derive(Debug)]
 pub struct Gate(Child);
 
-/// Starts `exe` (the binary whose `main` is [`crate::guard::guard_main`]) as a gate: when it is opened it becomes `argv` with this environment;
-/// as `user`, or with none as who we are. Until then it runs nothing of the user's.
+/// Starts `exe` (the binary whose `main` is [`crate::guard::guard_main`]) as a gate: when it is opened it becomes `argv` with this environment, as
+/// `user`, or as the caller's user if that is `None`. Until then it runs nothing of the user's.
 ///
 /// # Errors
-/// When it cannot be started, or a variable cannot be in an environment.
+/// It cannot be started, or a variable cannot be in an environment.
 pub fn spawn_gate(
     exe: &Path,
     user: Option<&User>,
@@ -79,7 +79,7 @@ impl Gate {
     /// Lets it become the program.
     ///
     /// # Errors
-    /// When it has ended meanwhile.
+    /// It has ended meanwhile.
     pub fn open(mut self) -> io::Result<Child> {
         let opened = match self.0.stdin.take() {
             Some(mut pipe) => pipe.write_all(b"g"),
@@ -93,14 +93,14 @@ impl Gate {
 
     /// Ends it; returns why.
     pub fn cancel(mut self, why: io::Error) -> io::Error {
-        // It may have ended by itself already.
+        // It may already have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
         why
     }
 }
 
-/// The inside of the gate: the environment's descriptor, the user, the program with its arguments. Returns only when it fails.
+/// The main function of the gate: the environment's descriptor, the user, the program with its arguments. Returns only when it fails.
 pub(crate) fn gate_main(args: &[OsString]) -> Result<(), String> {
     let [environment, user, program, arguments @ ..] = args else { return Err("an argument is missing".into()) };
     let mut text = Vec::new();
@@ -132,7 +132,7 @@ fn parse_user(text: &str) -> Result<Option<User>, String> {
     }
 }
 
-/// From now on this process has what a login gives, and no more.
+/// Resets this process to what a login gives, and no more.
 fn give_back(user: Option<&User>) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         // A container's root may not lower the score, and raising it from the daemon's is always permitted.
@@ -140,15 +140,15 @@ fn give_back(user: Option<&User>) -> io::Result<()> {
         reset_limits()?;
         reset_scheduling()?;
     } else {
-        // A daemon of one user has no more than he, but for open files.
+        // The daemon of one user has no more than the user, except for open files.
         let maximum = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: Some(OPEN_FILES.min(maximum.unwrap_or(u64::MAX))), maximum })?;
     }
     reset_signals();
-    // SAFETY: these take numbers only; 4 is CLOSE_RANGE_CLOEXEC, which a kernel before 5.11 refuses: ours close themselves anyway.
+    // SAFETY: these take numbers only; 4 is CLOSE_RANGE_CLOEXEC, which a kernel before 5.11 refuses: our descriptors have the flag anyway.
     unsafe {
         libc::umask(0o022);
-        // Its own session also is an autogroup of its own.
+        // A session of its own is also an autogroup of its own.
         libc::setsid();
         libc::syscall(libc::SYS_close_range, 3, u32::MAX, 4);
     }
@@ -157,9 +157,9 @@ fn give_back(user: Option<&User>) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of a vector that lives; the kernel reads it only.
     check(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
     let gid = groups[0];
-    // SAFETY: numbers only. The order is that of rights: who has given up his uid may not change groups.
+    // SAFETY: numbers only. The order matters: after the uid is given up, groups cannot be changed.
     check(unsafe { libc::setresgid(gid, gid, gid) })?;
-    // SAFETY: numbers only. This takes the capabilities away, but for the inheritable ones.
+    // SAFETY: numbers only. This drops the capabilities, except for the inheritable ones.
     check(unsafe { libc::setresuid(*uid, *uid, *uid) })?;
     if *uid != 0 {
         drop_capabilities()?;
@@ -169,7 +169,7 @@ fn give_back(user: Option<&User>) -> io::Result<()> {
     Ok(())
 }
 
-/// The limits that Linux and systemd give a session, whatever the daemon's are. What is not named here the daemon never changes.
+/// The limits that Linux and systemd give a session, whatever the daemon's are. The daemon never changes any other limit.
 fn reset_limits() -> io::Result<()> {
     const MIB: u64 = 1 << 20;
     for (resource, current, maximum) in [
@@ -180,7 +180,7 @@ fn reset_limits() -> io::Result<()> {
         (Resource::Rtprio, 0, 0),
         (Resource::Nice, 0, 0),
     ] {
-        // Never above what there is, which a container's root may not raise.
+        // Never above the present maximum, which a container's root may not raise.
         let maximum = maximum.min(getrlimit(resource).maximum.unwrap_or(u64::MAX));
         let finite = |value: u64| Some(value).filter(|value| *value < u64::MAX);
         setrlimit(resource, Rlimit { current: finite(current.min(maximum)), maximum: finite(maximum) })?;
@@ -201,9 +201,9 @@ fn reset_scheduling() -> io::Result<()> {
     check(i64::from(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS) }))
 }
 
-/// What is ignored or blocked would stay so in the program.
+/// Signals that are ignored or blocked would stay so in the program.
 fn reset_signals() {
-    // The C library keeps its two signals from signal(2), and its posix_spawn leaves them ignored: so the kernel is asked directly.
+    // The C library hides its two signals from signal(2), and its posix_spawn leaves them ignored: so the system call is made directly.
     const DEFAULT_ACTION: [usize; 4] = [0; 4];
     const MASK_BYTES: usize = 8;
     // SAFETY: the kernel reads an action of four zero words; it refuses the signals that may not be changed; an empty set blocks nothing.
@@ -217,7 +217,7 @@ fn reset_signals() {
     }
 }
 
-/// Also the inheritable and the ambient ones; the bounding set stays as a login has it.
+/// Drops the inheritable and the ambient capabilities, too; the bounding set stays like that of a login.
 fn drop_capabilities() -> io::Result<()> {
     /// Version 3, this process.
     const HEADER: [u32; 2] = [0x2008_0522, 0];

@@ -1,23 +1,23 @@
-//! Reading the page on which the processes of a job note whether they wait.
+//! Reads the page on which the processes of a job note whether they wait.
 //!
-//! The problem: the page belongs to the job's user, who may damage it, cut it off, or write it at any moment; and its layout is core's,
-//! which this crate does not know. The rule: whoever knows the layout hands over numbers ([`PageLayout`]); the page is read with pread, never
-//! mapped, and anything odd counts as no process.
+//! The problem: the page belongs to the job's user, who may damage, truncate or write it at any moment; and its layout is core's, which is unknown to
+//! this crate. The rule: the caller passes the layout as numbers ([`PageLayout`]); the page is read with pread, never mapped, and anything odd counts
+//! as no process.
 
 use std::fs::File;
 
-/// Where the words of the page are, in bytes, and what they mean. Words are u32 in the machine's order.
+/// The offsets of the page's words in bytes, and the meaning of their values. Words are u32 in the machine's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
-    /// Where the first slot starts.
+    /// The offset of the first slot.
     pub slots_at: usize,
-    /// How long a slot is.
+    /// The length of a slot.
     pub slot_size: usize,
-    /// How many slots there are.
+    /// The number of slots.
     pub slots: usize,
-    /// Where in a slot its process number is; 0 there says that the slot is free.
+    /// The offset of the process number in a slot; 0 there means that the slot is free.
     pub pid_at: usize,
-    /// Where in a slot its state is.
+    /// The offset of the state in a slot.
     pub state_at: usize,
     /// The state of a process that spins for a message.
     pub spinning: u32,
@@ -25,7 +25,7 @@ pub struct PageLayout {
     pub sleeping: u32,
 }
 
-/// What a page says.
+/// The counts of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Slots with a process.
@@ -36,7 +36,7 @@ pub struct Waits {
     pub sleeping: u32,
 }
 
-/// Read beyond the last slot that was in use, and how often the whole page is read.
+/// How many slots are read beyond the last used one, and how often the whole page is read.
 const MARGIN: usize = 4;
 const WHOLE_EVERY: u32 = 64;
 
@@ -46,13 +46,13 @@ pub struct WaitPage {
     file: File,
     layout: PageLayout,
     buffer: Box<[u8]>,
-    /// Slots up to the last one that was in use.
+    /// The number of slots up to the last one that was in use.
     used: usize,
     reads: u32,
 }
 
 impl WaitPage {
-    /// `file` is open for reading.
+    /// A reader for `file`, which is open for reading.
     pub fn new(file: File, layout: PageLayout) -> WaitPage {
         let buffer = vec![0; layout.slots * layout.slot_size].into_boxed_slice();
         WaitPage { file, layout, buffer, used: 0, reads: 0 }

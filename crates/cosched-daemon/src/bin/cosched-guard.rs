@@ -1,5 +1,5 @@
-//! cosched-guard: thaws all jobs when the daemon dies or hangs. The daemon starts it; so does the kernel, as the last
-//! resort, when daemon and guard were killed at one instant.
+//! cosched-guard: thaws all jobs when the daemon dies or hangs. It is started by the daemon, and by the kernel as the last resort when daemon and
+//! guard were killed at the same moment.
 
 fn main() -> std::process::ExitCode {
     cosched_linux::guard::guard_main(std::env::args_os())

@@ -1,4 +1,4 @@
-//! The daemon's way to the store of its cluster.
+//! The daemon's connection to the store of its cluster.
 
 use super::FromStore;
 #[cfg(feature = "etcd")]
@@ -18,38 +18,38 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// How long a store is waited for that is tried.
+/// How long to wait for the answer of a store that is only checked.
 pub(crate) const REACH_TIME: Duration = Duration::from_secs(5);
 
 const HINT: &str = "Is etcd up? Check endpoints, certificates, user and password in [etcd]";
 
-/// What was found in a store that answers and may be written.
+/// What was found in a store that answers and can be written.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    /// Nobody has begun the cluster yet.
+    /// The cluster does not exist in it yet.
     pub(crate) is_new: bool,
-    /// A daemon has the node's name now, and what it says of itself, if that can be read.
+    /// The entry of a daemon that has the node's name now, if there is one; the inner value is `None` if it cannot be parsed.
     pub(crate) same_name: Option<Option<Node>>,
 }
 
-/// A store that answers.
+/// A connection to a store.
 #[derive(Debug)]
 pub(crate) struct Link {
     arm: Arm,
     from: UnboundedReceiver<FromStore>,
-    /// How etcd is reached, by the files as they were when they were last read.
+    /// How etcd is reached, from the files at their last reading.
     #[cfg(feature = "etcd")]
     files: Option<Files>,
 }
 
-/// Password, certificates and key lie in files, which somebody changes while the daemon runs.
+/// Password, certificates and key are in files, which may change while the daemon runs.
 #[cfg(feature = "etcd")]
 #[derive(Debug)]
 struct Files {
     file: EtcdFile,
     read: EtcdConfig,
     to: UnboundedSender<FromStore>,
-    /// Something went wrong since: they may have changed.
+    /// An operation failed since: the files may have changed.
     stale: bool,
 }
 
@@ -61,10 +61,10 @@ enum Arm {
 }
 
 impl Link {
-    /// The store of the configuration; nothing is connected yet. An answer is waited for so long.
+    /// A link to the configured store; nothing is connected yet. `answer_max` limits the wait for an answer.
     ///
     /// # Errors
-    /// A file cannot be read, or the configuration cannot be.
+    /// A file cannot be read, or the configuration is invalid.
     pub(crate) fn new(config: &ClusterConfig, answer_max: Duration) -> anyhow::Result<Link> {
         let (to, from) = unbounded_channel();
         #[cfg(feature = "etcd")]
@@ -93,10 +93,10 @@ impl Link {
         })
     }
 
-    /// Asks for the cluster once, to see whether the store answers, and whether it would let us write.
+    /// Reads the cluster's state once, to see whether the store answers, and whether it would let us write.
     ///
     /// # Errors
-    /// It does not, or refuses us.
+    /// It does not answer, or refuses access.
     pub(crate) async fn reach(config: &ClusterConfig) -> anyhow::Result<Reached> {
         let mut link = Link::new(config, REACH_TIME)?;
         let keys = config.keys();
@@ -107,9 +107,9 @@ impl Link {
             _ => None,
         };
         let is_new = found(0).is_none();
-        // Of another version: that it is there is known all the same.
+        // If it is of another version, at least its existence is known.
         let same_name = found(1).map(|entry| decode::<Node>(&entry.value).ok());
-        // The condition cannot hold, so nothing is written; etcd asks who may write, and whether there is room, first.
+        // The condition cannot hold, so nothing is written; etcd checks the rights and the room first.
         let never = Compare { key: keys.scratch(), of: Of::Create, is: i64::MAX as u64 };
         let put = Do::Put { key: keys.scratch(), value: Vec::new(), lease: None };
         let write =
@@ -118,12 +118,12 @@ impl Link {
         Ok(Reached { is_new, same_name })
     }
 
-    /// Does a transaction, and waits for what came of it.
+    /// Carries out a transaction, and waits for the result.
     async fn do_once(&mut self, txn: Txn) -> anyhow::Result<Vec<Done>> {
         self.once(Op::Txn(txn)).await.map(|(_, done)| done)
     }
 
-    /// The same; whether its conditions held, too.
+    /// Carries out an operation, and waits for the result: whether its conditions held, and the results.
     pub(crate) async fn once(&mut self, op: Op) -> anyhow::Result<(bool, Vec<Done>)> {
         self.call(OpId(1), op, None);
         let answer = tokio::time::timeout(REACH_TIME * 2, self.told()).await;
@@ -135,7 +135,7 @@ impl Link {
         }
     }
 
-    /// Begins an operation. `disk` has the keys of one machine by itself.
+    /// Begins an operation. `disk` has the keys of a single machine.
     pub(crate) fn call(&mut self, id: OpId, op: Op, disk: Option<Disk<'_>>) {
         #[cfg(feature = "etcd")]
         self.read_files_again();
@@ -146,7 +146,7 @@ impl Link {
         }
     }
 
-    /// After a failure: with what was changed in the meantime there is another client.
+    /// After a failure: reads the files again, and makes a new client if they have changed.
     #[cfg(feature = "etcd")]
     fn read_files_again(&mut self) {
         let Some(files) = self.files.as_mut().filter(|files| files.stale) else { return };
@@ -161,12 +161,12 @@ impl Link {
                 (self.arm, files.read) = (Arm::Etcd(Box::new(etcd)), read);
             }
             Ok((None, _)) => (),
-            // Somebody is about to write them: the next failure reads them once more.
+            // The files are about to be replaced: the next failure reads them once more.
             Err(e) => tracing::warn!("the files of [etcd] cannot be read again: {e:#}"),
         }
     }
 
-    /// What failed may have failed because a file is not the newest.
+    /// A failure may be caused by outdated files.
     fn heed(&mut self, told: &FromStore) {
         #[cfg(feature = "etcd")]
         if let (Some(files), FromStore::Done(_, Err(_)) | FromStore::WatchLost(..)) = (&mut self.files, told) {
@@ -176,7 +176,7 @@ impl Link {
         let _ = told;
     }
 
-    /// A request that is refused is taken out of a machine's own store, also while that can write nothing.
+    /// Removes a refused request from a machine's own store, also while the store cannot write.
     pub(crate) fn withdraw(&mut self, key: &str, disk: &mut Store) {
         match &mut self.arm {
             Arm::Memory(memory) => memory.withdraw(key, disk),
@@ -185,7 +185,7 @@ impl Link {
         }
     }
 
-    /// Gives up a watch.
+    /// Ends a watch.
     pub(crate) fn drop_watch(&mut self, id: OpId) {
         match &mut self.arm {
             Arm::Memory(memory) => memory.drop_watch(id),
@@ -194,21 +194,21 @@ impl Link {
         }
     }
 
-    /// What the store has told already.
+    /// The next message of the store, if there is one already.
     pub(crate) fn told_now(&mut self) -> Option<FromStore> {
         let told = self.from.try_recv().ok()?;
         self.heed(&told);
         Some(told)
     }
 
-    /// The next thing that the store tells.
+    /// The next message of the store.
     pub(crate) async fn told(&mut self) -> FromStore {
         match self.from.recv().await {
             Some(told) => {
                 self.heed(&told);
                 told
             }
-            // The arm holds the other end.
+            // The arm holds the sender, so this does not happen.
             None => std::future::pending().await,
         }
     }

@@ -1,5 +1,5 @@
-//! A store that nobody shares: a cluster of one node. It ends with the daemon, for trying out and for tests, or its keys lie in the
-//! machine's state.
+//! A store that is not shared: a cluster of one node. Either it ends with the daemon, for trials and for tests, or its keys are in the machine's
+//! state.
 
 use super::FromStore;
 use crate::store::{State, Store};
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-/// Who looks at a machine's store from outside has not opened it.
+/// The error when a machine's store is used without its state being open, as by `--check`.
 fn not_open() -> StoreError {
     StoreError::Unavailable("the state of this machine is not open".to_owned())
 }
 
-/// The state of the machine, which has the keys of one by itself.
+/// The state of the machine, which contains the keys of a single machine.
 pub(crate) type Disk<'a> = (&'a mut Store, &'a State);
 
 /// The store and its watches.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// One that ends with the daemon; without it, the machine's own.
+    /// A store that ends with the daemon; `None`: the machine's own.
     forgetful: Option<(MemoryStore, Instant)>,
     watches: BTreeMap<OpId, (Range, Revision)>,
     to: UnboundedSender<FromStore>,
@@ -37,7 +37,7 @@ impl Memory {
         Memory { forgetful: None, watches: BTreeMap::new(), to }
     }
 
-    /// Does an operation and tells what came of it, then what the watches see.
+    /// Carries out an operation and sends its result, then the news of the watches.
     pub(super) fn call(&mut self, id: OpId, op: Op, disk: Option<Disk<'_>>) {
         let watch = match &op {
             Op::Watch { range, from } => Some((range.clone(), *from)),
@@ -56,7 +56,7 @@ impl Memory {
         self.tell_watches(disk.as_deref());
     }
 
-    /// A request that nobody waits for any more.
+    /// Removes a request for which no client waits any more.
     pub(super) fn withdraw(&mut self, key: &str, disk: &mut Store) {
         if self.forgetful.is_none() {
             disk.withdraw(key);
@@ -94,7 +94,7 @@ impl Memory {
     }
 
     fn tell(&self, what: FromStore) {
-        // Whoever listens may have gone; then nobody wants to know.
+        // The receiver may have been dropped; then the message is not needed.
         let _ = self.to.send(what);
     }
 }
@@ -110,7 +110,7 @@ mod tests {
         Op::Txn(Txn { then, ..Txn::default() })
     }
 
-    /// What was told since, in short.
+    /// The messages received so far, in short.
     fn told(from: &mut UnboundedReceiver<FromStore>) -> Vec<String> {
         let short = |told| match told {
             FromStore::Done(id, done) => format!("{} {}", id.0, if done.is_ok() { "done" } else { "refused" }),

@@ -11,12 +11,12 @@ pub(crate) use link::{Link, REACH_TIME, Reached};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{News, OpDone, StoreError};
 
-/// What comes from the store, for the control plane.
+/// Messages from the store to the control plane.
 #[derive(Debug)]
 pub enum FromStore {
-    /// What came of an operation.
+    /// The result of an operation.
     Done(OpId, Result<OpDone, StoreError>),
-    /// What a watch tells.
+    /// The news of a watch.
     News(OpId, News),
     /// A watch has ended.
     WatchLost(OpId, StoreError),

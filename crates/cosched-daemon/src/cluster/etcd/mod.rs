@@ -1,8 +1,8 @@
-//! etcd as the store of a cluster: executes the operations that the control plane asks for.
+//! etcd as the store of a cluster: executes the operations that the control plane requests.
 //!
-//! One connection at a time, to one of several endpoints; when it fails the next one is tried. Nothing is repeated here:
-//! whether an operation without an answer was done is not known, and the control plane deals with that by reading anew.
-//! The one exception is a token that has run out, because etcd has refused the operation then.
+//! One connection at a time, to one of several endpoints; when it fails the next one is tried. Nothing is retried here: after an operation without an
+//! answer it is unknown whether it was carried out, and the control plane handles that by reading again. The one exception is an expired token,
+//! because etcd has refused the operation then.
 
 mod proto;
 mod wire;
@@ -24,9 +24,9 @@ use wire::Wire;
 /// Certificates, as PEM text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Who signs etcd's certificates.
+    /// The certificate authority of etcd's certificates.
     pub ca_pem: String,
-    /// The daemon's own certificate and key, when etcd asks for one.
+    /// The daemon's own certificate and key, when etcd requires one.
     pub own_pem: Option<(String, String)>,
     /// The name in etcd's certificate, when it is not the endpoint's.
     pub server_name: Option<String>,
@@ -39,17 +39,17 @@ pub struct EtcdConfig {
     pub endpoints: Vec<String>,
     /// Needed for https.
     pub tls: Option<Tls>,
-    /// User and password, when etcd asks for them.
+    /// User and password, when etcd requires them.
     pub user: Option<(String, String)>,
-    /// How long an answer is waited for.
+    /// The limit on the wait for an answer.
     pub answer_max: Duration,
 }
 
-/// A configuration that cannot be.
+/// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {why}. {hint}")]
 pub struct EtcdConfigError {
-    /// What cannot be.
+    /// The invalid part.
     pub what: String,
     /// Why.
     pub why: String,
@@ -57,7 +57,7 @@ pub struct EtcdConfigError {
     pub hint: String,
 }
 
-/// A client. It lives on a `LocalSet` of a tokio runtime with one thread.
+/// A client. It runs on a `LocalSet` of a tokio runtime with one thread.
 #[derive(Debug)]
 pub struct Etcd {
     wire: Rc<Wire>,
@@ -66,10 +66,10 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    /// A client that tells `to` what comes of everything. Nothing is connected yet.
+    /// A client that sends all results to `to`. Nothing is connected yet.
     ///
     /// # Errors
-    /// The configuration cannot be.
+    /// The configuration is invalid.
     pub fn new(config: &EtcdConfig, to: UnboundedSender<FromStore>) -> Result<Etcd, EtcdConfigError> {
         Ok(Etcd { wire: Rc::new(Wire::new(config)?), to, watches: BTreeMap::new() })
     }
@@ -77,7 +77,7 @@ impl Etcd {
     /// Begins an operation.
     pub fn call(&mut self, id: OpId, op: Op) {
         let (wire, to) = (Rc::clone(&self.wire), self.to.clone());
-        // Whoever listens may have gone; then nobody wants to know.
+        // The receiver may have been dropped; then the result is not needed.
         match op {
             Op::Watch { range, from } => {
                 self.watches.retain(|_, task| !task.is_finished());
@@ -93,7 +93,7 @@ impl Etcd {
         }
     }
 
-    /// Gives up a watch.
+    /// Ends a watch.
     pub fn drop_watch(&mut self, id: OpId) {
         if let Some(task) = self.watches.remove(&id) {
             task.abort();

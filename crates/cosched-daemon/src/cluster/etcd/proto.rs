@@ -1,8 +1,7 @@
 //! The messages of etcd's API that a cluster needs.
 //!
-//! Written down here, and not generated from etcd's own description, because generating needs `protoc`, which few
-//! machines have. Fields that are not used are left out; protobuf skips them. Source: etcd's `rpc.proto` and `kv.proto`,
-//! version 3.4; the numbers are fixed for ever.
+//! Written by hand, not generated from etcd's own description, because generating needs `protoc`, which few machines have. Fields that are not used
+//! are left out; protobuf skips them. Source: etcd's `rpc.proto` and `kv.proto`, version 3.4; the field numbers never change.
 
 use prost::{Message, Oneof};
 
@@ -99,11 +98,11 @@ pub(super) enum AnyResponse {
     DeleteRange(DeleteRangeResponse),
 }
 
-/// Of [`Compare`]: equal is 0.
+/// For [`Compare`]: equal.
 pub(super) const EQUAL: i32 = 0;
-/// Of [`Compare`]: the revision in which the key was made.
+/// For [`Compare`]: the revision in which the key was created.
 pub(super) const TARGET_CREATE: i32 = 1;
-/// Of [`Compare`]: the revision in which the key was last changed.
+/// For [`Compare`]: the revision in which the key was last changed.
 pub(super) const TARGET_MOD: i32 = 2;
 
 #[derive(Clone, PartialEq, Message)]

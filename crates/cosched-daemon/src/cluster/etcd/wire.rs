@@ -17,16 +17,16 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-/// The longest answer: everything of a large cluster, in bytes.
+/// The longest answer in bytes: all entries of a large cluster.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// How often a silent connection is asked whether it is there. etcd permits no shorter time than 5 s.
+/// How often a silent connection is pinged. etcd permits no shorter time than 5 s.
 const PING: Duration = Duration::from_secs(8);
 
-/// How long that answer may take.
+/// The limit on the wait for the answer to a ping.
 const PONG_MAX: Duration = Duration::from_secs(4);
 
-/// A password may take so many times longer than an answer, where there is nobody else to ask.
+/// The wait for a password check may be this number of times longer than for other answers, where there is no other endpoint.
 const PATIENCE_MAX: u32 = 8;
 
 const TXN: &str = "/etcdserverpb.KV/Txn";
@@ -45,11 +45,11 @@ pub(super) struct Wire {
     user: Option<(String, String)>,
     token: RefCell<Option<AsciiMetadataValue>>,
     answer_max: Duration,
-    /// So many times as long as for another answer is a token waited for.
+    /// The limit on the wait for a token, as a multiple of that for other answers.
     patience: Cell<u32>,
 }
 
-/// How patient one is at first with so many endpoints: with others to ask, not at all.
+/// The initial patience: none if there are other endpoints to try.
 fn patience_min(endpoints: usize) -> u32 {
     if endpoints > 1 { 1 } else { PATIENCE_MAX }
 }
@@ -82,17 +82,17 @@ impl Wire {
             .max_encoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    /// The endpoint does not answer: the next one is tried from now on.
+    /// The endpoint does not answer: uses the next one from now on.
     fn turn_to_next(&self, failed: usize) {
         if self.at.get() == failed {
             self.at.set((failed + 1) % self.channels.len());
         }
     }
 
-    /// Does an operation that is not a watch.
+    /// Carries out an operation that is not a watch.
     pub(super) async fn call(&self, op: Op) -> Result<OpDone, StoreError> {
         let first = self.call_once(op.clone()).await;
-        // The operation was refused, so it may be repeated with another token.
+        // The operation was refused, so it may be repeated with a new token.
         let done = match first {
             Err(Refusal::Token) => {
                 self.token.replace(None);
@@ -103,8 +103,7 @@ impl Wire {
         done.map_err(|refusal| self.hint_at_certificates(refusal.told()))
     }
 
-    /// A server that does not like our certificate may just hang up: its alert comes after the handshake, and may be
-    /// overtaken.
+    /// A server that rejects our certificate may just close the connection: its alert comes after the handshake, and may be overtaken.
     fn hint_at_certificates(&self, why: StoreError) -> StoreError {
         match why {
             StoreError::Unavailable(text)
@@ -132,8 +131,8 @@ impl Wire {
         done
     }
 
-    /// etcd says nothing at all to a token that names a later moment than it has come to: it waits for that. So it does when it
-    /// has lost its data. The next operation asks for a new one.
+    /// If a token names a later revision than etcd has reached, etcd does not answer at all but waits for that revision. That happens after it has
+    /// lost its data. The next operation requests a new token.
     fn late(&self) -> Refusal {
         self.token.replace(None);
         late()
@@ -176,21 +175,21 @@ impl Wire {
         Ok(OpDone::KeptAlive { ttl_s: answer.ttl.max(0) as u64 })
     }
 
-    /// Gets a token, if etcd asks for users and there is none.
+    /// Gets a token, if etcd has users and there is no token.
     async fn authenticate(&self) -> Result<(), Refusal> {
         let Some((name, password)) = &self.user else { return Ok(()) };
         if self.token.borrow().is_some() {
             return Ok(());
         }
         let request = proto::AuthenticateRequest { name: name.clone(), password: password.clone() };
-        // etcd takes long over passwords on purpose. Nobody may wait so long, but the next one finds the token. A member that
-        // hangs looks the same: all are asked before one is waited for.
+        // etcd checks passwords slowly on purpose. The caller may give up before that, but the next one finds the token. A member that hangs looks
+        // the same: all endpoints are tried before the wait becomes longer.
         let answer = timeout(self.patience.get() * self.answer_max, self.unary(AUTHENTICATE, request)).await;
         if answer.is_err() && self.at.get() + 1 == self.channels.len() {
             self.patience.set((2 * self.patience.get()).min(PATIENCE_MAX));
         }
         let answer: proto::AuthenticateResponse = match answer.unwrap_or_else(|_| Err(late())) {
-            // etcd without users serves those who have one, too.
+            // Without authentication, etcd also serves clients that have a user.
             Err(Refusal::Other(StoreError::Unavailable(why))) if why.contains("authentication is not enabled") => {
                 return Ok(());
             }
@@ -215,7 +214,7 @@ impl Wire {
 
     fn request<T>(&self, ask: T) -> Request<T> {
         let mut request = Request::new(ask);
-        // An endpoint that is cut off from the others ends watches then, and does not stay silent.
+        // With this, an endpoint that is cut off from the others ends watches instead of staying silent.
         request.metadata_mut().insert("hasleader", AsciiMetadataValue::from_static("true"));
         if let Some(token) = &*self.token.borrow() {
             request.metadata_mut().insert("token", token.clone());
@@ -288,7 +287,7 @@ impl Wire {
         grpc.ready().await.map_err(refused_transport)?;
         let (key, range_end) = words::range(range);
         let create = proto::WatchCreateRequest { key, range_end, start_revision: from as i64 };
-        // The stream of requests stays open, or etcd would end the watch.
+        // The stream of requests stays open: etcd would end the watch with it.
         let asks = tokio_stream::StreamExt::chain(
             tokio_stream::once(proto::WatchRequest { create: Some(create) }),
             tokio_stream::pending(),
@@ -299,9 +298,9 @@ impl Wire {
     }
 }
 
-/// Why something was not done.
+/// Why an operation was not carried out.
 pub(super) enum Refusal {
-    /// The token has run out, or etcd was started anew.
+    /// The token has expired, or etcd was restarted.
     Token,
     Other(StoreError),
 }
@@ -364,7 +363,7 @@ fn channel(endpoint: &str, config: &EtcdConfig) -> Result<Channel, EtcdConfigErr
     Ok(channel.connect_lazy())
 }
 
-/// What holds no certificate would be taken for an empty list of them.
+/// A file without a certificate would be taken for an empty list of certificates.
 fn check_pem(tls: &Tls) -> Result<(), &'static str> {
     let certificate = |text: &str| text.contains("-----BEGIN CERTIFICATE-----");
     match &tls.own_pem {

@@ -1,10 +1,10 @@
-//! From the vocabulary of the control plane to etcd's, and back.
+//! Conversions between the control plane's operations and etcd's messages.
 
 use super::proto::{self, AnyRequest, AnyResponse, CompareWith};
 use cosched_cluster::store::{Compare, Do, Done, Entry, Event, LeaseId, News, Of, OpDone, Range, StoreError, Txn};
 use tonic::{Code, Status};
 
-/// A key and, of a range, its end.
+/// A key and, for a range, its end.
 pub(super) fn range(range: Range) -> (Vec<u8>, Vec<u8>) {
     (range.first.into_bytes(), range.end.unwrap_or_default().into_bytes())
 }
@@ -63,7 +63,7 @@ pub(super) fn revision(header: Option<proto::Header>) -> u64 {
 
 fn entry(kv: proto::KeyValue) -> Entry {
     Entry {
-        // Ours are text; another's key would be recognised as no key of ours.
+        // Our keys are text; another program's key just does not match any of ours.
         key: String::from_utf8_lossy(&kv.key).into_owned(),
         value: kv.value,
         create_revision: kv.create_revision as u64,
@@ -72,15 +72,14 @@ fn entry(kv: proto::KeyValue) -> Entry {
     }
 }
 
-/// What a watch tells. All changes up to the last one told are told: etcd tells them in their order, those of one
-/// revision together.
+/// The news of a watch. All changes up to the last reported one are included: etcd reports them in order, those of one revision together.
 pub(super) fn news(events: Vec<proto::Event>) -> News {
     let event = |event: proto::Event| Some(Event { deleted: event.kind == 1, entry: entry(event.kv?) });
     let events: Vec<Event> = events.into_iter().filter_map(event).collect();
     News { revision: events.last().map_or(0, |event| event.entry.mod_revision), events }
 }
 
-/// What etcd's refusals mean. It tells them apart by text only; see its `rpctypes/error.go`.
+/// The meaning of etcd's refusals. They differ only by text; see etcd's `rpctypes/error.go`.
 pub(super) fn error(status: &Status) -> StoreError {
     let text = status.message();
     let has = |part: &str| text.contains(part);
@@ -122,7 +121,7 @@ fn denied(text: &str) -> String {
     format!("{text}: {hint}")
 }
 
-/// No answer, or none from etcd: with what lies beneath it.
+/// No answer, or none from etcd: the message with its causes.
 fn unreachable(status: &Status) -> StoreError {
     let mut text = status.message().to_owned();
     let mut source = std::error::Error::source(status);

@@ -1,11 +1,11 @@
-//! For the fuzzer: the keys of a machine's journal, and what those of a damaged one are mended to.
+//! For the fuzz tests: the keys of a machine's journal, and their repair after damage.
 
 use super::{Change, folded, jobs_of, keys, mend};
 use cosched_cluster::store::{MemoryStore, Range};
 use cosched_cluster::wire::decode;
 use cosched_core::cluster::{Planner, State};
 
-/// What is mended agrees with itself.
+/// Checks that repaired keys are consistent, and that a second repair changes nothing.
 pub(crate) fn of(changes: Vec<Change>) {
     let (promised, mut entries) = folded(changes);
     let keys = keys();

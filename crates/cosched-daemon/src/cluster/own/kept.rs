@@ -1,4 +1,4 @@
-//! What is written of a key.
+//! The stored form of a key.
 
 use cosched_cluster::store::{Entry, Event, Key, Revision};
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Change {
-    /// These keys are there now, and those are not any more: all of it or nothing.
+    /// These keys were put, and those deleted, in one transaction.
     Keys { put: Vec<Kept>, deleted: Vec<Key> },
-    /// Revisions up to this one may have been told to somebody.
+    /// Revisions up to this one may have been reported to a client.
     Revisions(Revision),
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
     changed: Revision,
 }
 
-/// Text as it is, so that people can read the file; what is packed by its bytes.
+/// Text is stored as it is, so that the file is readable; packed values as bytes in hex.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Value {
@@ -41,14 +41,14 @@ impl From<&Entry> for Kept {
     }
 }
 
-/// Two digits for each byte. The state is packed, and written with every change.
+/// Two digits for each byte: the state is packed, and written with every change.
 fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 impl Kept {
-    /// As it was; `None` if somebody has written what cannot be.
+    /// The entry; `None` if the stored form is invalid.
     pub(super) fn entry(self) -> Option<Entry> {
         let value = match self.value {
             Value::Text(text) => text.into_bytes(),
@@ -64,7 +64,7 @@ impl Kept {
 }
 
 impl Change {
-    /// What of a transaction's changes outlives the daemon; `None` if nothing does.
+    /// The part of a transaction's changes that outlives the daemon; `None` if there is none.
     pub(super) fn lasting(changes: &[Event], is_kept: impl Fn(&str) -> bool) -> Option<Change> {
         let stays = |change: &&Event| !change.deleted && outlives(&change.entry);
         let put: Vec<Kept> = changes.iter().filter(stays).map(|change| Kept::from(&change.entry)).collect();
@@ -74,8 +74,8 @@ impl Change {
     }
 }
 
-/// Keys with a lease go with the daemon, and so does what may be lost: a sync for each request and each answer would cost as much as
-/// the rest of a launch.
+/// Keys with a lease end with the daemon, and so do those that may be lost: a sync for each request and each answer would cost as much as the rest of
+/// a launch.
 pub(super) fn outlives(entry: &Entry) -> bool {
     entry.lease.is_none() && !super::keys().may_be_lost(entry)
 }

@@ -1,9 +1,9 @@
-//! After damage: what is left is made to agree with itself.
+//! Repair after damage: makes the remaining keys consistent.
 //!
-//! A line that is lost may have been the record of a job that the planner's state has, or the state that had a job. Such
-//! a job is taken out of the store altogether: what the store does not know at all goes on, scheduled by the node alone,
-//! while half known it would be ended or would hold its memory for ever. Requests go, too: the lost line may have said
-//! that they were carried out, and whoever made them has heard that the daemon died.
+//! A lost line may have been the record of a job that is in the planner's state, or the state with a job. Such a job is removed from the store
+//! altogether: a job that is unknown to the store continues, scheduled by the node alone, while a job that is half known would be ended or would hold
+//! its memory for ever. Requests are removed, too: the lost line may have recorded that they were carried out, and their clients know that the daemon
+//! died.
 
 use cosched_cluster::Keys;
 use cosched_cluster::store::{Entry, Key};
@@ -12,7 +12,7 @@ use cosched_core::JobId;
 use cosched_core::cluster::{NUMBERS_END, State};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Takes out what only one half of the store knows; the highest number of a job that there was.
+/// Removes everything that only one half of the store knows; returns the highest job number found.
 pub(super) fn agree(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
     let prefix = format!("{}jobs/", keys.prefix());
     let jobs: BTreeMap<u64, Option<Job>> = entries

@@ -1,16 +1,15 @@
-//! One machine by itself: the store of a cluster of this node alone.
+//! The store of a single machine, which is a cluster of this node alone.
 //!
-//! Problem: a machine alone wants queues, too, and its jobs are to be found again after a crash, without a service to look
-//! after. Rule. The member's store is in memory, and its changes are lines of the machine's journal (`store.rs`), beside the records of its
-//! jobs: every transaction that changes keys for good is one line, on the disk before the answer, so that a crash at any byte leaves
-//! whole transactions. Leases are as long as the daemon's life: nobody else could take the node's place, because the
-//! directory is locked. Keys with a lease are not written; with the daemon they are gone, and the next one claims its
-//! name anew before anybody plans. So nothing is written while nothing happens. Nor are answers, and requests that only their
-//! asker misses: who asked a daemon that dies hears that it died, and what was carried out is in the state.
+//! Problem: a single machine needs queues, too, and its jobs must be found again after a crash, without a service to maintain. Rule: the member's
+//! store is in memory, and its changes are lines of the machine's journal (`store.rs`), beside the records of its jobs: every transaction that
+//! changes keys permanently is one line, on the disk before the answer, so that a crash at any byte leaves whole transactions. Leases last as long as
+//! the daemon: no other daemon could take the node's place, because the directory is locked. Keys with a lease are not written; they end with the
+//! daemon, and the next one claims its name again before any planning. So nothing is written while nothing happens. Answers are not written either,
+//! nor requests that only their client would miss: the client of a daemon that dies notices that, and what was carried out is in the state.
 //!
-//! Revisions rise over restarts: a block of them is promised on the disk ahead, and a new life begins behind it.
+//! Revisions rise over restarts: a block of them is reserved on the disk in advance, and a new daemon begins after it.
 //!
-//! A full disk is a store that does not answer: nothing is done until there is room for what could not be written.
+//! A full disk is treated as a store that does not answer: nothing is done until there is room for what could not be written.
 
 pub(crate) mod fuzz;
 mod kept;
@@ -28,35 +27,35 @@ use cosched_core::cluster::State;
 use std::collections::BTreeMap;
 use std::iter::once;
 
-/// The name of the cluster that a machine alone is.
+/// The cluster name of a single machine.
 pub(crate) const NAME: &str = "machine";
 
-/// So many revisions are promised at a time.
+/// The number of revisions that are reserved at a time.
 const REVISIONS: u64 = 1024;
 
-/// So many revisions back a watch may begin.
+/// The number of past revisions from which a watch may begin.
 const HISTORY: u64 = 16;
 
-/// The keys of a machine alone.
+/// The keys of a single machine.
 #[derive(Debug)]
 pub(crate) struct OwnStore {
     store: MemoryStore,
-    /// Revisions below this one may be told.
+    /// Revisions below this one may be used.
     promised: Revision,
-    /// Jobs had numbers up to this one.
+    /// After damage: a lower bound of the highest job number used; otherwise 0.
     last_job: u64,
 }
 
-/// What is to be on the disk before an operation is done.
+/// The changes that have to be on the disk before an operation is carried out.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
     pub(crate) changes: Vec<Change>,
-    /// The highest number of a job in them; 0 is none.
+    /// The highest job number in them; 0: none.
     pub(crate) last_job: u64,
 }
 
 impl OwnStore {
-    /// What the lines of a journal lead to; of a damaged one what is left is made to agree with itself.
+    /// The store from the changes in a journal; after damage, the remaining keys are made consistent.
     pub(crate) fn of(changes: impl IntoIterator<Item = Change>, damaged: bool) -> OwnStore {
         let (promised, mut entries) = folded(changes);
         let last_job = if damaged { mend::agree(&mut entries, &keys()) } else { 0 };
@@ -64,7 +63,7 @@ impl OwnStore {
         OwnStore { store, promised, last_job }
     }
 
-    /// The lines that lead to it.
+    /// The changes that lead to the present keys.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
         let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
         let lasting = self.store.read(&all).into_iter().filter(kept::outlives);
@@ -72,7 +71,7 @@ impl OwnStore {
         once(Change::Revisions(self.promised)).chain(put)
     }
 
-    /// What has to be on the disk first.
+    /// The changes that have to be on the disk before this operation.
     ///
     /// # Errors
     /// As etcd would refuse it.
@@ -91,7 +90,7 @@ impl OwnStore {
         Ok(before)
     }
 
-    /// Does an operation; what has to be `before` it is on the disk.
+    /// Carries out an operation; the changes of `before` are on the disk.
     ///
     /// # Errors
     /// As etcd would refuse it; nothing is changed then.
@@ -99,15 +98,15 @@ impl OwnStore {
         if let Some(Change::Revisions(promised)) = before.changes.first() {
             self.promised = *promised;
         }
-        // No lease runs out.
+        // At a constant time, so that no lease expires.
         let done = self.store.call(Time(0), op)?;
         let oldest = self.store.revision().saturating_sub(HISTORY);
-        // What is forgotten already stays so.
+        // An error means that this is compacted already.
         let _ = self.store.compact(oldest);
         Ok(done)
     }
 
-    /// Takes a request out that is not on the disk, as if this daemon had died before it was carried out.
+    /// Removes a request that is not on the disk, as if this daemon had died before carrying it out.
     pub(crate) fn withdraw(&mut self, key: &str) {
         let range = Range::one(key);
         if !self.store.read(&range).iter().any(kept::outlives) {
@@ -115,15 +114,15 @@ impl OwnStore {
         }
     }
 
-    /// What a watch is to be told.
+    /// The news for a watch.
     ///
     /// # Errors
-    /// It begins too far back.
+    /// It begins too far in the past.
     pub(crate) fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
         self.store.news(range, from)
     }
 
-    /// What is held by leases goes, as with the daemon.
+    /// Removes the keys that are held by leases, as at the end of a daemon.
     pub(crate) fn end_leases(&mut self) {
         let entries = std::mem::take(&mut self.store);
         let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
@@ -131,13 +130,13 @@ impl OwnStore {
         self.store = MemoryStore::restored(entries.revision(), lasting);
     }
 
-    /// The name that the node has in it.
+    /// The node's name in the store.
     pub(crate) fn node_name(&self) -> Option<String> {
         let names = Range::prefix(&format!("{}names/", keys().prefix()));
         self.store.read(&names).first().and_then(|entry| Some(entry.key.rsplit_once('/')?.1.to_owned()))
     }
 
-    /// Jobs whose lines are missing had numbers up to this one.
+    /// A lower bound of the highest job number in missing lines.
     pub(crate) fn last_job(&self) -> u64 {
         self.last_job
     }
@@ -151,13 +150,13 @@ impl OwnStore {
         found.first().map(|entry| decode::<State>(&entry.value).map_err(|e| e.to_string())).transpose()
     }
 
-    /// The jobs, ended ones included; those that cannot be read are left out.
+    /// The jobs, ended ones included; unreadable ones are left out.
     pub(crate) fn jobs(&self) -> Vec<Job> {
         jobs_of(self.store.read(&jobs_range(&keys())).iter())
     }
 }
 
-/// What `coschedd --check` says of what the lines lead to.
+/// The number of live jobs in these changes, for `coschedd --check`.
 pub(crate) fn count_live(changes: impl IntoIterator<Item = Change>) -> usize {
     let (_, entries) = folded(changes);
     let jobs = jobs_of(entries.range(jobs_range(&keys()).first..).map(|(_, entry)| entry));
@@ -177,13 +176,13 @@ fn jobs_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Job> {
     entries.filter_map(|entry| decode(&entry.value).ok()).collect()
 }
 
-/// The highest number of a job whose key is changed; 0 is none.
+/// The highest number of a job whose key is changed; 0: none.
 fn highest_job(changes: &[Event]) -> u64 {
     let jobs = jobs_range(&keys()).first;
     changes.iter().filter_map(|change| change.entry.key.strip_prefix(&jobs)?.parse().ok()).max().unwrap_or(0)
 }
 
-/// The keys that a journal leads to, and the highest revision that it promises.
+/// The keys that result from a journal's changes, and the highest revision that is reserved in it.
 fn folded(changes: impl IntoIterator<Item = Change>) -> (Revision, BTreeMap<Key, Entry>) {
     let (mut promised, mut entries) = (0, BTreeMap::new());
     for change in changes {

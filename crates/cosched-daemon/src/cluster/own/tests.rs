@@ -37,7 +37,7 @@ fn put(key: &str, value: impl Into<Vec<u8>>, lease: Option<LeaseId>) -> Do {
     Do::Put { key: key.to_owned(), value: value.into(), lease }
 }
 
-/// All keys that have no lease, as they are.
+/// All keys without a lease.
 fn kept(store: &Own) -> Vec<Entry> {
     let all = Range { first: String::new(), end: Some(char::MAX.to_string()) };
     store.keys().read(&all).into_iter().filter(|entry| entry.lease.is_none()).collect()
@@ -49,7 +49,7 @@ fn open(dir: &Path) -> Own {
     Own { store, records: state }
 }
 
-/// Changes of all kinds; what was there after each, with the length of the file.
+/// Makes changes of all kinds; returns the length of the file and the keys after each.
 fn life(store: &mut Own) -> Vec<(u64, Vec<Entry>)> {
     let Ok(OpDone::Granted { lease, .. }) = store.call(Op::Grant { ttl_s: 5 }) else { panic!("no lease") };
     let some = |n: u8| vec![n; 40];
@@ -85,7 +85,7 @@ fn a_crash_at_any_byte_loses_no_transaction_that_was_told_and_no_half_of_one() {
     let bytes = std::fs::read(dir.path().join(FILE)).unwrap();
     for cut in 0..=bytes.len() {
         std::fs::write(dir.path().join(FILE), &bytes[..cut]).unwrap();
-        // Of what was cut off nobody has heard.
+        // The part that was cut off was never acknowledged.
         std::fs::remove_file(dir.path().join(FILE).with_extension("mark")).unwrap();
         let store = open(dir.path());
         let expected = told.iter().rev().find(|(at, _)| *at <= cut as u64).map(|(_, kept)| kept.clone());
@@ -203,7 +203,7 @@ fn planned(ids: &[u64]) -> State {
     State { jobs: ids.iter().map(|id| (JobId(*id), record(*id))).collect(), next_order, ..State::default() }
 }
 
-/// A store with three jobs; the file's bytes, line by line.
+/// Makes a store with three jobs; returns the file's bytes, line by line.
 fn three_jobs(dir: &Path) -> Vec<Vec<u8>> {
     let mut store = open(dir);
     let keys = keys();
@@ -284,7 +284,7 @@ fn a_job_that_has_ended_survives_damage_elsewhere() {
     assert!(store.own().jobs().iter().any(|job| job.id == 1 && job.end.is_some()));
 }
 
-/// A file system of very few bytes.
+/// A file system of a few kilobytes.
 struct Tiny(tempfile::TempDir);
 
 impl Tiny {
@@ -328,7 +328,7 @@ fn a_full_disk_is_a_store_that_does_not_answer_until_there_is_room() {
     };
     let why = fill(&mut store, &mut told, 1000).expect("the disk gets full");
     assert!(why.contains("space"), "{why}");
-    // Nothing is half there: reads are refused too, and what was told is on the disk.
+    // No partial state: reads are refused, too, and what was acknowledged is on the disk.
     assert!(store.call(txn(vec![Do::Get(Range::prefix("/"))])).is_err());
     assert_eq!(kept(&store).iter().map(|entry| entry.key.clone()).collect::<Vec<_>>(), told);
     let (changes, damaged) = crate::store::keys_in(&dir.join(FILE));
@@ -364,7 +364,7 @@ fn what_only_the_asker_would_miss_costs_no_sync_and_what_was_acknowledged_does()
     assert_eq!(left, ["/a".to_owned(), key("2")]);
 }
 
-/// What an earlier version left: records in the journal, keys in a file of their own.
+/// The files of an earlier version: records in the journal, keys in a separate file.
 fn of_earlier_version(dir: &Path) -> Vec<Entry> {
     let mut store = open(dir);
     store.store.put(&mut store.records, &crate::record::example(4)).unwrap();
@@ -397,7 +397,7 @@ fn keys_of_an_earlier_version_are_taken_over_once_wherever_that_is_interrupted()
     drop(open(dir.path()));
     assert!(!dir.path().join("keys").exists() && !dir.path().join("keys.mark").exists());
     let after: Vec<Vec<u8>> = files[..2].iter().map(|file| std::fs::read(dir.path().join(file)).unwrap()).collect();
-    // The machine or the daemon died: before the new journal had its name, before its mark was written, before the old file was away.
+    // The machine or the daemon died: before the new journal was renamed, before its mark was written, before the old file was removed.
     for (journal, mark, has_keys, has_mark) in [
         (&before[0], &before[1], true, true),
         (&after[0], &before[1], true, true),
@@ -414,7 +414,7 @@ fn keys_of_an_earlier_version_are_taken_over_once_wherever_that_is_interrupted()
         assert_eq!((kept(&store), store.records.jobs.keys().copied().collect::<Vec<_>>()), (left.clone(), vec![4]));
         assert!(!dir.path().join("keys").exists() && !dir.path().join("keys.mark").exists());
     }
-    // What changes then is not undone by what was taken over.
+    // The import does not undo later changes.
     let mut store = open(dir.path());
     store.call(txn(vec![put("/a", "newer", None)])).unwrap();
     let newer = kept(&store);

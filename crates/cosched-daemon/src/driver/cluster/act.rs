@@ -1,4 +1,4 @@
-//! What the node wants of the world is done.
+//! Carries out the node's actions.
 
 use super::super::Driver;
 use cosched_cluster::Notice;
@@ -11,7 +11,7 @@ impl Driver {
             Action::Store(op, what) => cluster.link.call(op, what, Some((&mut self.store, &self.state))),
             Action::Drop(watch) => cluster.link.drop_watch(watch),
             Action::Answer(request, answer) => self.answered(request, answer),
-            // Nothing is asked of the control plane but by requests.
+            // The driver talks to the control plane only by requests.
             Action::Reply(..) => (),
             Action::Withdraw(key) => cluster.link.withdraw(&key, &mut self.store),
             Action::Say(notice) => self.notice(notice),

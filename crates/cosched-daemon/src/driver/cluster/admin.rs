@@ -1,4 +1,4 @@
-//! Repair, backup and restore of the cluster's store: by a connection of their own, beside the driver.
+//! Repair, backup and restore of the cluster's store: by a separate connection, in a task beside the driver.
 
 use super::super::{Driver, Reply};
 use crate::call::Op;
@@ -37,7 +37,7 @@ fn no_store() -> ErrorBody {
     refuse(ErrorCode::Unsupported, "there is no cluster's store", why, hint)
 }
 
-/// What one request needs.
+/// The state that one request needs.
 struct Work {
     known: Known,
     config: ClusterConfig,
@@ -55,7 +55,7 @@ impl Work {
         }
     }
 
-    /// The way to the store, and all that lies there.
+    /// A link to the store, and all of its entries.
     async fn read(&self) -> Answer<(Link, Vec<Entry>)> {
         let read = async {
             let mut link = Link::new(&self.config, REACH_TIME)?;

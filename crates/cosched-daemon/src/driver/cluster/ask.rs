@@ -1,4 +1,4 @@
-//! What users ask for goes to the node, and its answers back to them.
+//! Passes users' requests to the node, and its answers back to the users.
 
 use super::super::adopt::Adoption;
 use super::super::{Driver, Reply, job_reply};
@@ -17,43 +17,43 @@ use cosched_node::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNod
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// So long a user waits for the store.
+/// How long a user's request waits for the store.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Askers that have gone are looked for when so many more wait.
+/// Requests whose client has disconnected are removed whenever the number of waiting ones has grown by this.
 const FORGET_STEP: usize = 64;
 
 pub(super) type To = oneshot::Sender<Answer<Reply>>;
 
-/// Who waits for what came of a request.
+/// The receiver of a request's result.
 #[derive(Debug)]
 pub(super) enum Asker {
     User(To),
-    /// What the configuration file of a machine alone says anew.
+    /// A changed setting in the configuration file of a single machine.
     File(Ask),
 }
 
-/// A process that becomes the main process of a job as soon as that has its place.
+/// A process that becomes the main process of a job as soon as the job has its place.
 #[derive(Debug)]
 pub(super) struct Launcher {
-    /// The process; none where processes are to be added later.
+    /// The process; `None` where processes are to be added later.
     pub(super) held: Option<Held>,
-    /// What exists already and is to become the job.
+    /// The existing processes that are to become the job.
     pub(super) adoption: Option<Adoption>,
-    /// Who has asked for the job, where that is not its owner.
+    /// The user who requested the job, if that is not its owner.
     pub(super) by: Option<u32>,
 }
 
-/// The daemon itself asks.
+/// The requests of the daemon itself.
 pub(super) const DAEMON: By = By { uid: 0, gid: 0, admin: true };
 
 impl Driver {
-    /// Who asks, as whoever plans is told.
+    /// The requester, in the form for the planner.
     fn by(&self, peer: Peer) -> By {
         By { gid: crate::users::group_of(peer.uid).unwrap_or(peer.uid), ..self.caller(peer) }
     }
 
-    /// The same for the node's own checks. They need no group, which is read from a file.
+    /// The same for the node's own checks. They need no group, which would have to be read from a file.
     pub(in super::super) fn caller(&self, peer: Peer) -> By {
         By { uid: peer.uid, gid: peer.uid, admin: self.rights.is_admin(peer) }
     }
@@ -75,7 +75,7 @@ impl Driver {
         cluster.forget_gone();
     }
 
-    /// What came of a request.
+    /// Returns the result of a request.
     pub(super) fn answered(&mut self, id: RequestId, answer: Result<Outcome, Refusal>) {
         let Some(asker) = self.cluster.asked.remove(&id) else { return };
         let answer = match answer {
@@ -98,7 +98,7 @@ impl Driver {
         }
     }
 
-    /// Those who wait for the end of this turn.
+    /// Answers the requests that wait for the end of this turn.
     pub(in super::super) fn answer_late(&mut self) {
         while let Some((id, outcome)) = self.cluster.node.poll_answer() {
             self.answered(id, Ok(outcome));
@@ -123,7 +123,7 @@ impl Driver {
                 self.cluster
                     .launchers
                     .insert(id, Launcher { held, adoption, by: (owner != peer.uid).then_some(peer.uid) });
-                // An administrator's right to choose express, and the owner's name.
+                // The owner's name with the requester's right to choose express.
                 let owner = By { admin: self.rights.is_admin(peer), ..self.by(Peer { uid: owner, pid: None }) };
                 let request = Request::Submit { owner, job: Box::new(job), has_process };
                 self.ask_as(self.caller(peer), id, request, Asker::User(reply));
@@ -132,7 +132,7 @@ impl Driver {
         }
     }
 
-    /// What can be refused before anybody else hears of it is refused here.
+    /// Refuses here everything that can be refused before the request leaves the daemon.
     fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(u32, JobAsk, Option<Held>, Option<Adoption>)> {
         let owner = rights::owner(self.caller(peer), request.owner_uid).map_err(|why| self.refusal(why))?;
         super::super::register::check_once(&request)?;
@@ -166,7 +166,7 @@ impl Driver {
             lead: node.lead(&want, held.is_some() || adoption.is_some(), request.once),
             want,
             name: request.name.unwrap_or_else(|| crate::record::base_name(&request.command)),
-            // What is to be started anew has to be whole.
+            // The command of a job that may be requeued has to be complete.
             command: match on_node_loss {
                 OnNodeLoss::Requeue => request.command,
                 _ => crate::record::shown(request.command),
@@ -181,7 +181,7 @@ impl Driver {
             queue: request.queue,
             groups: self.groups_with_rights(owner),
             on_node_loss: words::on_node_loss(on_node_loss),
-            // An adopted process has no launcher to tell of its end: the job is over when it is empty.
+            // No launcher reports the end of an adopted process: the job is over when it is empty.
             main: held
                 .as_ref()
                 .filter(|_| adoption.is_none())
@@ -192,7 +192,7 @@ impl Driver {
         Ok((owner, job, held, adoption))
     }
 
-    /// Those groups of a user that have a right on a queue.
+    /// The groups of a user that have a right on a queue.
     fn groups_with_rights(&self, uid: u32) -> Vec<u32> {
         let state = self.cluster.member().state();
         let queues = state.map(|state| state.config.queues.as_slice()).unwrap_or_default();
@@ -254,7 +254,7 @@ impl super::Cluster {
         RequestId(self.last_request)
     }
 
-    /// Who waits for the end of a job may go before that.
+    /// Forgets requests whose clients disconnected, such as those that wait for the end of a job.
     fn forget_gone(&mut self) {
         if self.asked.len() < self.asked_after_look + FORGET_STEP {
             return;

@@ -1,4 +1,4 @@
-//! Jobs that others begin anew when nobody hears of this node: the guard is told until when they may live.
+//! Jobs that other nodes start again when this node is silent: the guard is told until when these jobs may live.
 
 use super::super::Driver;
 use crate::record::Record;
@@ -6,16 +6,16 @@ use cosched_cluster::{Fenced, Moment};
 use cosched_core::Time;
 use cosched_linux::fence::{Fence, Fences, boottime_ns};
 
-/// Until when a job may live, as the daemon of before has left it. What belongs to another start of the machine is gone.
+/// Until when a job may live, as an earlier daemon wrote it. Entries of an earlier boot no longer exist.
 pub(super) fn found(fences: &Fences, record: &Record, moment: Moment) -> Option<Time> {
     let name = format!("job-{}", record.id);
     let known = fences.jobs.iter().find(|fence| fence.cgroup.file_name().is_some_and(|of| *of == *name))?;
-    // The clocks begin at different times, and the time may be over.
+    // The two clocks begin at different times, and the deadline may have passed.
     Some(Time((moment.steady.0 + known.until_ns).saturating_sub(boottime_ns())))
 }
 
 impl Driver {
-    /// Writes down what has changed, before anything else is done.
+    /// Writes changed deadlines, before anything else is done.
     pub(super) fn keep_fences(&mut self) {
         let cluster = &mut self.cluster;
         if !cluster.fences {
@@ -34,7 +34,7 @@ impl Driver {
         let fences = Fences { daemon: std::process::id() as i32, jobs: fenced.iter().filter_map(fence).collect() };
         match fences.write(self.machinery.guard.fences()) {
             Ok(()) => cluster.fenced = Some(fenced),
-            // The times of before hold, which are earlier: a node that writes nothing ends too much, never too little.
+            // The earlier deadlines stay in force: a node that cannot write ends too many jobs, never too few.
             Err(e) => tracing::error!("the guard cannot be told until when jobs may live: {e}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The parts of jobs on this node: they begin, they are to end, they have ended.
+//! The parts of jobs on this node: their start, their signals, their end.
 
 use super::super::adopt::{Adoption, failed};
 use super::super::{Driver, job_reply};
@@ -20,7 +20,7 @@ use cosched_linux::process::Held;
 use cosched_node::{Began, Input, RequestId, SIGKILL, Why, asks_to_end};
 
 impl Driver {
-    /// A job has a place here: it gets what it needs, and its main process, if that waits here.
+    /// Starts a job that has a place here: makes its resources, and moves its main process, if that waits here.
     pub(super) fn start_here(&mut self, job: Job, part: Part, launcher: Option<RequestId>) {
         let cluster = &mut self.cluster;
         let id = job.id;
@@ -54,7 +54,7 @@ impl Driver {
             return self.report(id, job.attempt);
         }
         self.make_page(&record);
-        // It may be there already, when the last daemon could not write that down.
+        // It may exist already, if the last daemon could not write that down.
         let populated = self.live.get(&id).is_some_and(|live| live.cgroup.populated().unwrap_or(false));
         let comes = job.ask.main.is_none_or(super::mains::lives);
         self.cluster.handle(Input::Began(JobId(id), Began { populated, comes }));
@@ -64,7 +64,7 @@ impl Driver {
         }
     }
 
-    /// The main process of a job that had begun before its number was known here.
+    /// Moves the main process of a job that had begun before its number was known here.
     pub(super) fn enter_late(&mut self, id: u64, request: RequestId) {
         let Some(launcher) = self.cluster.launchers.remove(&request) else { return };
         let entered = match (&launcher.adoption, &launcher.held) {
@@ -88,7 +88,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The processes of a job here get a signal.
+    /// Sends a signal to the processes of a job on this node.
     pub(super) fn signal_here(&mut self, id: u64, signal: i32, why: Why, asked: Option<RequestId>) {
         let (by, why) = match why {
             Why::User(uid) => (Some(uid), format!("signal {signal} by {}", user_name(uid))),
@@ -116,7 +116,7 @@ impl Driver {
         });
     }
 
-    /// What the next daemon has to find of a job has changed.
+    /// Saves a changed part of a job, for the next daemon.
     pub(super) fn keep_part(&mut self, id: u64) {
         let (Some((of, job)), Some(record)) = (self.cluster.node.part(JobId(id)), self.state.jobs.get(&id)) else {
             return;
@@ -135,7 +135,7 @@ impl Driver {
         self.keep_soon(record);
     }
 
-    /// A job of a cluster that is no more lives here, with this number. Whatever came into its cgroup would be part of it.
+    /// A job of a cluster that no longer exists runs here with this number. A process that entered its cgroup would become a part of it.
     pub(super) fn number_is_taken(&mut self, id: u64) {
         let e = number_taken(id);
         tracing::error!(id, "{}: {}", e.what, e.why);
@@ -151,13 +151,13 @@ impl Driver {
         self.remember(id, |record| record.event(unix_ms(), "forgotten", "the cluster does not know it any more"));
     }
 
-    /// How a job has ended here, as the record says.
+    /// Reports how a job has ended here, from its record.
     pub(in super::super) fn report(&mut self, id: u64, attempt: Attempt) {
         let end = self.state.jobs.get(&id).map(part_end).unwrap_or_default();
         self.cluster.handle(Input::Over { job: JobId(id), attempt, end });
     }
 
-    /// Launchers whose process has ended take their job along.
+    /// Removes jobs that wait for a place and whose process has ended.
     pub(super) fn look_at_launchers(&mut self) {
         let gone = |launcher: &Launcher| {
             let adoptee = launcher.adoption.as_ref().and_then(|adoption| adoption.cgroup.as_ref());

@@ -1,5 +1,5 @@
-//! Jobs that run on one machine and that its store does not know become jobs of the store, once: those of a daemon from before every
-//! machine had a store, and those whose part of a damaged file is lost. They go on as they are, and are planned and changed as all are.
+//! Running jobs of a single machine that are unknown to its store become jobs of the store, once: those of a daemon from before every machine had a
+//! store, and those whose part of a damaged file is lost. They continue as they are, and are planned and changed like all others.
 
 use super::words;
 use crate::clock::now;
@@ -18,10 +18,10 @@ use cosched_core::{JobId, NodeId, Policy, SlotShare, Standing, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// So many waits of its own a store takes at most to begin.
+/// The limit on the steps of a store's start that wait for its own timeouts.
 const STEPS_MAX: usize = 100;
 
-/// Brings what the records know into the store.
+/// Puts the jobs of the records into the store.
 pub(in super::super) fn import(
     (store, state): (&mut Store, &mut State),
     config: &ClusterConfig,
@@ -52,7 +52,7 @@ pub(in super::super) fn import(
     store.call(state, Op::Txn(Txn { then, ..Txn::default() })).map_err(|e| anyhow::anyhow!("{e}"))?;
     let count = new.len();
     for mut record in strangers {
-        // It says so only now: what is not in the store yet is found again.
+        // Marked only now: until a job is in the store, it is found again.
         record.part = Some(ALONE);
         store.owe(record.id);
         state.jobs.insert(record.id, record);
@@ -62,13 +62,13 @@ pub(in super::super) fn import(
     Ok(())
 }
 
-/// The number of the machine, if it takes part in the plan.
+/// The machine's number as a node, if it is in the plan.
 fn node_of(own: &OwnStore) -> anyhow::Result<Option<NodeId>> {
     let state = own.state().map_err(anyhow::Error::msg)?;
     Ok(state.and_then(|state| state.nodes.keys().next_back().copied()))
 }
 
-/// Puts into the store what a member puts there that is the first. What it holds by a lease is given back: the daemon's own member claims it.
+/// Puts into the store what a cluster's first member puts there. The lease is given back: the daemon's own member claims the name.
 fn begin((store, state): (&mut Store, &State), config: &ClusterConfig, settings: Settings) -> anyhow::Result<()> {
     let mut link = Link::new(config, Duration::from_nanos(settings.answer_ns_max()))?;
     let mut moment = Moment { steady: Time(super::STEADY_BEGIN_NS), wall: now() };
@@ -96,8 +96,8 @@ fn begin((store, state): (&mut Store, &State), config: &ClusterConfig, settings:
     Ok(())
 }
 
-/// The planner's state with jobs that run on this node. Where not all of them have room in its memory none of theirs is counted: what runs
-/// is not held because it became known.
+/// Adds jobs that run on this node to the planner's state. If their memory does not fit in total, none of it is counted: running jobs are not stopped
+/// because the store has come to know them.
 fn take_in(planned: &mut Planned, node: NodeId, records: &[&Record]) {
     let open = || records.iter().filter(|record| !record.ended());
     let sum = |bytes: &mut dyn Iterator<Item = u64>| bytes.fold(0, u64::saturating_add);
@@ -110,7 +110,7 @@ fn take_in(planned: &mut Planned, node: NodeId, records: &[&Record]) {
     let more = sum(&mut open().filter_map(|record| record.mem_bytes));
     let has = planned.nodes.get(&node).map_or(0, |node| node.capacity.memory_bytes);
     let counts = used.saturating_add(more) <= has;
-    // One that ends nobody for its time, where there is one.
+    // Prefers a queue without a time limit, which ends no job.
     let queue = planned.config.queues.iter().position(|queue| queue.time_ns_max.is_none()).unwrap_or(0);
     for record in open() {
         let memory_bytes = record.mem_bytes.filter(|_| counts).unwrap_or(0);
@@ -202,7 +202,7 @@ mod tests {
         Settings { is_shared: false, dead: None, ..Settings::new(own::keys(), "here", 1, capacity) }
     }
 
-    /// Imports the records of a directory once more; what the store says then.
+    /// Imports the records of a directory once; returns the store's content.
     fn imported(dir: &Path) -> (State, Vec<Job>, Planned) {
         let Opened { mut store, mut state, .. } = Store::open(dir).unwrap();
         let mut config = Config::parse("").unwrap().cluster;

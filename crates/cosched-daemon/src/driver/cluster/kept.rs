@@ -1,5 +1,4 @@
-//! The state of the cluster as it was last known here, on this node's disk: a store that has lost it while no daemon ran is
-//! repaired with it.
+//! The last known state of the cluster, on this node's disk: it serves to repair a store that lost the state while no daemon ran.
 
 use cosched_cluster::wire::{decode, encode};
 use cosched_cluster::{Kept, Member};
@@ -9,23 +8,23 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// It is written at most so often.
+/// The least time between two writes.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// No state is longer.
+/// The longest state that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The file, and what is in it.
+/// The file and its content.
 #[derive(Debug)]
 pub(super) struct KeptFile {
-    /// `None` for a machine alone, whose store is a file itself.
+    /// `None` for a single machine, whose store is itself a file.
     path: Option<PathBuf>,
     /// The revision of the state that was written, or is being written.
     written: u64,
     next: Instant,
-    /// There is another one to write.
+    /// There is a newer state to write.
     stale: bool,
-    /// The disk may stand still; the daemon does not wait for it.
+    /// Writes the file: the disk may hang, and the daemon does not wait for it.
     task: Option<JoinHandle<()>>,
 }
 
@@ -35,7 +34,7 @@ impl KeptFile {
         KeptFile { path, written: 0, next: Instant::now(), stale: false, task: None }
     }
 
-    /// What an earlier daemon has kept.
+    /// The state that an earlier daemon kept.
     pub(super) fn read(&self) -> Option<Kept> {
         let path = self.path.as_ref()?;
         fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= BYTES_MAX)?;
@@ -45,14 +44,14 @@ impl KeptFile {
         Some(Kept { tree: u64::from_le_bytes(*tree), id: u32::from_le_bytes(*id), state: decode(state).ok()? })
     }
 
-    /// When there is something to write.
+    /// When the next write is due, if there is something to write.
     pub(super) fn due(&self) -> Option<Instant> {
         self.stale.then_some(self.next)
     }
 
-    /// Keeps what the member knows now.
+    /// Keeps the member's present state.
     pub(super) fn keep(&mut self, member: &Member) {
-        // While it is gone from the store it is what was last known, and that may be newer than what was written.
+        // While the state is missing in the store, the member has the last known one, which may be newer than the written one.
         let is_known = member.is_joined() || member.alarm().is_some();
         let (Some(path), true) = (&self.path, is_known) else { return };
         let revision = member.state_revision();

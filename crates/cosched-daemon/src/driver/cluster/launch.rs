@@ -1,4 +1,4 @@
-//! A job that was lost with a node is started anew: by the daemon of its main node, as its owner, in its cgroup.
+//! Starts a job again that was lost with a node: by the daemon of its main node, as its owner, in its cgroup.
 
 use super::super::Driver;
 use crate::call::{Call, Op};
@@ -19,11 +19,11 @@ use std::process::Child;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How often a process is asked whether it has ended, where the kernel does not tell.
+/// How often a process is polled for its end, where there is no pidfd.
 const ASK_PERIOD: Duration = Duration::from_secs(1);
 
-/// The shell, as the owner and in the job's cgroup, goes to the directory, opens the output, and becomes the program, by way
-/// of `cosched` where that is installed, which tells it the job's nodes: what the owner may not do, it cannot.
+/// The shell, as the owner and in the job's cgroup, changes to the directory, opens the output, and executes the program, by way of `cosched` where
+/// that is installed, which passes it the job's nodes: so the owner's rights apply to all of it.
 const SHELL: &str = "\
 cd -- \"$1\" || exit 125
 exec </dev/null >>\"$2\" 2>&1
@@ -62,7 +62,7 @@ impl Driver {
         let cwd = job.ask.cwd.as_deref().unwrap_or("/");
         let log = job.ask.log_path.as_deref().unwrap_or("/dev/null");
         let cosched = std::env::current_exe()?.with_file_name("cosched");
-        // By its full name: PATH is the owner's.
+        // By its full path: PATH is the owner's.
         let words = ["/bin/sh", "-c", SHELL, "sh", cwd, log].map(OsString::from).into_iter();
         let id = job.id.to_string();
         let to_again = [cosched.into_os_string(), self.identity.socket.clone().into(), id.clone().into()];
@@ -80,7 +80,7 @@ impl Driver {
         let live = self.live.get(&job.id).ok_or_else(|| io::Error::other("the job has no cgroup"))?;
         let guard = &self.machinery.guard;
         let gate = spawn_gate(guard.exe(), user.as_ref(), &environment, &argv)?;
-        // While a process that is not ours stands in the kernel agent's cgroup, the last resort does not see that we are gone.
+        // While another process is in the kernel agent's cgroup, the agent does not notice the death of the daemon.
         let placed = guard.release(gate.pid());
         match placed.and_then(|()| live.cgroup.attach_child(gate.pid()).map_err(io::Error::other)) {
             Ok(()) => gate.open(),
@@ -88,12 +88,12 @@ impl Driver {
         }
     }
 
-    /// Its end is told as a launcher tells it.
+    /// Reports its end in the way of a launcher.
     fn report_end_of(&self, id: u64, mut child: Child) {
         let (calls, own_uid) = (self.calls.clone(), rustix::process::geteuid().as_raw());
         let ends = open_pidfd(child.id() as i32).and_then(|pidfd| pollable(&pidfd));
         tokio::spawn(async move {
-            // Without a descriptor to wait for it is asked now and then.
+            // Without a descriptor to wait for, it is polled.
             let exit = loop {
                 match &ends {
                     Ok(pidfd) => drop(pidfd.readable().await),

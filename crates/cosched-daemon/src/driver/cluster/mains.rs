@@ -1,5 +1,5 @@
-//! Main processes that are outside of their job's nodes: no cgroup tells of their end, and the launcher that would may be gone,
-//! or this daemon may have been away when it said so. A job without its main process must not seem to run for ever.
+//! Main processes outside their job's nodes: no cgroup reports their end. The launcher that would may have ended, or its report came while this
+//! daemon did not run. A job without its main process must not seem to run for ever.
 
 use super::super::Driver;
 use cosched_cluster::wire::{Exit, MainProcess};
@@ -7,17 +7,17 @@ use cosched_core::JobId;
 use cosched_linux::process::Held;
 use std::collections::BTreeSet;
 
-/// Whether it has not ended; a number that was given again is another process.
+/// Whether it has not ended; a process with a reused number is a different one.
 pub(super) fn lives(main: MainProcess) -> bool {
     match Held::open(main.pid) {
         Ok(held) => held.start_ticks() == main.start_ticks,
-        // That it cannot be looked at now says nothing.
+        // If it cannot be examined now, it counts as alive.
         Err(e) => e.raw_os_error() != Some(rustix::io::Errno::SRCH.raw_os_error()),
     }
 }
 
 impl Driver {
-    /// Tells of those that have ended. At the second look only: a launcher that lives says so itself, and with which exit code.
+    /// Reports those that have ended. Only if seen twice: a live launcher reports the end itself, with the exit code.
     pub(super) fn look_at_mains(&mut self) {
         let cluster = &mut self.cluster;
         let gone: BTreeSet<u64> =

@@ -1,8 +1,7 @@
-//! This node in its cluster: what the control plane (`cosched_cluster::Member`) says is done here, and what users ask for
-//! goes to it.
+//! This node in its cluster: the orders of the control plane (`cosched_cluster::Member`) are carried out here, and users' requests are passed to it.
 //!
-//! What is decided is decided by `cosched_node::Node`; here is what it wants of the world. A job's part of this node is to the rest of the
-//! driver what a job of one machine is: a record, a cgroup, a place in the plan. The cluster's number is the job's number.
+//! Decisions are made by `cosched_node::Node`; this module carries out its actions. To the rest of the driver, a job's part on this node is what a
+//! job of one machine is: a record, a cgroup, a place in the plan. The cluster's number is the job's number.
 
 mod act;
 mod admin;
@@ -43,85 +42,85 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often the load of programs that are not registered, and the memory of jobs, are looked at.
+/// How often the load of programs that are not registered, and the memory of jobs, are sampled.
 const LOOK_PERIOD: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether the processes of launchers live.
+/// How often the processes of launchers are checked.
 const LAUNCHER_PERIOD: Duration = Duration::from_secs(1);
 
-/// More than this a job has to grow before others hear of it.
+/// A job's memory has to grow by more than this before other nodes are told.
 const MEMORY_STEP: u64 = 16 << 20;
 
-/// The memory, and the disk, of a machine on which nothing waits for them.
+/// The memory, and the disk, of a machine on which no job waits for them.
 const NO_LIMIT: u64 = cosched_core::cluster::NUMBERS_END - 1;
 
-/// What the steady clock shows when the daemon begins: times of the daemon of before lie behind it.
+/// The steady clock's value at the daemon's start: times of an earlier daemon are before it.
 const STEADY_BEGIN_NS: u64 = 1 << 60;
 
-/// Counts for the metrics.
+/// Counters for the metrics.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     /// Slots in which this node ran an older plan than it should have.
     pub(super) missed_slots: u64,
-    /// Generations that exist and were not seen here.
+    /// Generations that exist and have not been seen here.
     pub(super) behind: u64,
-    /// Plans made here.
+    /// Plans made by this node.
     pub(super) planned: u64,
-    /// Plans that somebody else was faster with.
+    /// Plans that lost against another node's.
     pub(super) conflicts: u64,
     /// How often the store was lost.
     pub(super) losses: u64,
 }
 
-/// What is known of the cluster.
+/// The driver's state of the cluster.
 pub(super) struct Cluster {
     name: String,
-    /// It is one machine, whose store is a file of its own.
+    /// It is a single machine, whose store is its own file.
     alone: bool,
     own_name: String,
-    /// Whether others may begin its jobs anew.
+    /// Whether other nodes may start its jobs again.
     fences: bool,
-    /// What the guard was last told of that.
+    /// The deadlines that the guard was told last.
     fenced: Option<Vec<Fenced>>,
-    /// What this node decides by.
+    /// The node, which makes this node's decisions.
     pub(super) node: Node,
     link: Link,
     begin: Instant,
     /// Why gangs that span nodes have no slots, while they have none.
     no_slots: Option<Reason>,
-    /// What was asked about jobs before the store was met, and since when.
+    /// Requests about jobs that arrived before the store was met, and when.
     unmet: Vec<(Instant, Call)>,
-    /// Who waits for an answer of the node, by the number of the request.
+    /// The receivers of the node's answers, by the number of the request.
     asked: BTreeMap<RequestId, Asker>,
     last_request: u64,
-    /// So many waited when it was last looked who has gone, twice.
+    /// Twice the number of waiting requests after the last removal of disconnected ones.
     asked_after_look: usize,
     /// Processes that wait for their jobs to start.
     launchers: BTreeMap<RequestId, Launcher>,
     launchers_look_at: Instant,
     /// Why jobs could not begin, in this turn.
     failures: BTreeMap<u64, ErrorBody>,
-    /// Main processes outside of their job's nodes that were gone at the last look.
+    /// Main processes outside their job's nodes that had ended at the last check.
     mains_gone: BTreeSet<u64>,
     /// Whether the queues of the configuration have been compared with the cluster's.
     compared: bool,
     figures: Figures,
-    /// What is kept of the state on this node's disk.
+    /// The copy of the state on this node's disk.
     kept: KeptFile,
-    /// Keys that were gone and are written again, and when.
+    /// Keys that had been deleted and were written again, and when.
     rewritten: BTreeMap<String, Instant>,
-    /// Why the store is not in touch, or cannot be used.
+    /// Why the store cannot be reached, or not be used.
     problem: Option<String>,
     look_at: Instant,
-    /// When jobs that wait are expected to start, in milliseconds since the Unix epoch; of the state of a revision.
+    /// When waiting jobs are expected to start, in milliseconds since the Unix epoch; computed for the state of this revision.
     starts: Mutex<(u64, BTreeMap<JobId, u64>)>,
 }
 
 impl Cluster {
-    /// A node that has not met its cluster yet. `state` has its jobs.
+    /// A node that has not met its cluster yet. `state` contains its jobs.
     ///
     /// # Errors
-    /// The way to the store cannot be.
+    /// The configuration of the store is invalid.
     pub(super) fn new(
         of: &Config,
         memory_bytes: u64,
@@ -131,7 +130,7 @@ impl Cluster {
         let config = &of.cluster;
         let alone = config.is_alone();
         if !alone {
-            // The lease is renewed every third of it, and by the thread that waits for the disk.
+            // The lease is renewed after each third of it, by the thread that waits for the disk.
             store.wait_at_most(config.node_lease / 5);
         }
         let kept = KeptFile::new(&identity.state_dir, alone);
@@ -181,17 +180,17 @@ impl Cluster {
         })
     }
 
-    /// The control plane.
+    /// This node's member of the control plane.
     fn member(&self) -> &Member {
         self.node.member()
     }
 
-    /// Something happens to it.
+    /// Passes an event to the member.
     fn tell<R>(&mut self, what: impl FnOnce(&mut Member, Moment) -> R) -> R {
         self.node.tell(self.moment(), what)
     }
 
-    /// Something happens on this node.
+    /// Passes an event of this node to the node.
     pub(super) fn handle(&mut self, input: Input) {
         self.node.handle(self.moment(), input);
     }
@@ -200,13 +199,13 @@ impl Cluster {
         Moment { steady: Time(STEADY_BEGIN_NS + self.begin.elapsed().as_nanos() as u64), wall: now() }
     }
 
-    /// The parts of a job, by its place; none while it has no place.
+    /// The parts of a job's place; empty while it has no place.
     fn parts(&self, id: u64) -> &[Part] {
         let planned = self.member().state().and_then(|state| state.jobs.get(&JobId(id)));
         planned.and_then(|job| job.place.as_ref()).map_or(&[], |place| &place.parts)
     }
 
-    /// The next thing that the store tells.
+    /// The next message from the store.
     pub(super) async fn told(&mut self) -> FromStore {
         self.link.told().await
     }
@@ -221,7 +220,7 @@ impl Cluster {
     }
 }
 
-/// How the node takes part.
+/// The member's settings.
 fn settings(of: &Config, memory_bytes: u64, identity: &super::Identity, state: &State, kept: Option<Kept>) -> Settings {
     let (config, instance) = (&of.cluster, identity.started_unix_ms);
     let alone = config.is_alone();
@@ -239,18 +238,18 @@ fn settings(of: &Config, memory_bytes: u64, identity: &super::Identity, state: &
         initial: initial(config, of, alone.then_some(&state.settings)),
         jobs_known: state.last_id,
         ttl_s: config.node_lease.as_secs().max(2),
-        // Nobody else could begin the jobs of one machine anew.
+        // No other node could start the jobs of a single machine again.
         fences: matches!(config.store, StoreChoice::Etcd(_)),
         rebalance_ns: config.rebalance_period.as_nanos() as u64,
         keep_ended_max: of.keep_ended,
         keep_ended_bytes: of.limits.record_bytes,
-        // The driver tells more in its first step.
+        // The driver reports the clock in its first step.
         clock: Clock { synchronised: !of.require_synchronised_clock, error_ns: 0 },
         ..Settings::new(config.keys(), &config.node, instance, capacity)
     }
 }
 
-/// What the node plans by until it has met its cluster.
+/// The node's configuration until it has met its cluster.
 fn local(of: &Config, identity: &super::Identity, state: &State, shares: Shares) -> LocalConfig {
     let initial = initial(&of.cluster, of, Some(&state.settings));
     LocalConfig {
@@ -272,7 +271,7 @@ fn local(of: &Config, identity: &super::Identity, state: &State, shares: Shares)
     }
 }
 
-/// What a cluster begins with that this node is the first of. Of a machine alone also what was set while it ran.
+/// The initial configuration of a cluster, if this node is its first. On a single machine it includes the settings changed while it ran.
 fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Settings>) -> CoreConfig {
     let slot_length = set.and_then(|set| set.slot_length_ms).map(Duration::from_millis);
     CoreConfig {
@@ -291,7 +290,7 @@ fn initial(config: &ClusterConfig, of: &Config, set: Option<&crate::store::Setti
     }
 }
 
-/// A job of the last run, as the control plane wants to hear of it.
+/// A job of the last run, in the control plane's form.
 fn found(record: &Record) -> Option<Found> {
     let part = record.part?;
     let ended = record.ended().then(|| part_end(record));
@@ -299,7 +298,7 @@ fn found(record: &Record) -> Option<Found> {
     Some(Found { job, attempt: part.attempt, tree: part.tree, submitted_ms, ended, fence_at: None })
 }
 
-/// What is told of a part that is over.
+/// The report about a part that is over.
 fn part_end(record: &Record) -> PartEnd {
     PartEnd {
         exit: record.exit.map(|exit| Exit { code: exit.code, signal: exit.signal }),
@@ -310,7 +309,7 @@ fn part_end(record: &Record) -> PartEnd {
 }
 
 impl Driver {
-    /// The store of one machine is met before anybody asks for anything.
+    /// Joins the cluster. On a single machine the store is met before the first request.
     pub(super) fn join_cluster(&mut self) {
         if let Some(period) = self.view_period() {
             self.tell_period(period);
@@ -322,7 +321,7 @@ impl Driver {
         }
     }
 
-    /// What a node has of the memory that the plan counts on.
+    /// A node's memory, from the memory that the plan counts on.
     pub(super) fn memory_of(&self, planned_bytes: u64) -> u64 {
         if planned_bytes == NO_LIMIT { self.memory_bytes } else { planned_bytes }
     }
@@ -332,7 +331,7 @@ impl Driver {
         self.cluster.own_name.clone()
     }
 
-    /// The store has told something.
+    /// Handles a message from the store.
     pub(super) fn on_store(&mut self, told: FromStore) {
         self.teller.touch();
         if let FromStore::Done(_, Err(why)) | FromStore::WatchLost(_, why) = &told {
@@ -346,7 +345,7 @@ impl Driver {
         }
     }
 
-    /// Something is due.
+    /// Handles the timers of the cluster that are due.
     pub(super) fn on_time_in_cluster(&mut self) {
         let cluster = &mut self.cluster;
         cluster.handle(Input::Timeout);
@@ -362,7 +361,7 @@ impl Driver {
         self.overdue_unmet();
     }
 
-    /// What follows from what the control plane knows now; the host settles then.
+    /// Applies the member's new state; the host settles then.
     fn follow_cluster(&mut self) {
         self.keep_fences();
         let cluster = &mut self.cluster;
@@ -371,14 +370,14 @@ impl Driver {
         self.answer_unmet();
     }
 
-    /// The clock's state, as far as others have to know.
+    /// Tells the member the state of the clock that others have to know.
     pub(super) fn tell_clock(&mut self) {
         let synchronised = self.clock.holds().is_none();
         let error_ns = self.clock.view().error_us_max.unwrap_or(0).saturating_mul(1000);
         self.cluster.handle(Input::Clock(Clock { synchronised, error_ns }));
     }
 
-    /// The time of the day, by this node's calendar.
+    /// Tells the member the period of the day, by this node's calendar.
     pub(super) fn tell_period(&mut self, period: cosched_api::Period) {
         let period = match period {
             cosched_api::Period::Working => Period::Working,
@@ -387,11 +386,11 @@ impl Driver {
         self.cluster.tell(|member, now| member.calendar(now, period));
     }
 
-    /// Tells of the load that is not the jobs', and of the memory that they use.
+    /// Reports the load from outside of jobs, and the memory that jobs use.
     fn look_at_use(&mut self) {
         let cluster = &mut self.cluster;
         if let Some(load) = cosched_linux::observe::load() {
-            // Gangs take turns, so jobs have about as many threads that run or wait as there are CPUs.
+            // Gangs take turns, so about as many threads of jobs run or wait as there are CPUs.
             let jobs: u32 = self.live.keys().filter_map(|id| self.state.jobs.get(id)).map(|record| record.cpus).sum();
             let jobs = jobs.min(self.identity.cpus.len() as u32);
             cluster.tell(|member, now| {
@@ -400,7 +399,7 @@ impl Driver {
             });
         }
         let own = cluster.member().id();
-        // On a machine without a limit of memory nobody wants to know.
+        // On a machine without a memory limit this is not needed.
         let live = self.live.iter().filter(|_| self.config.cluster.admits_by_memory);
         for (id, live) in live {
             let Some(bytes) = live.cgroup.memory_peak().or_else(|| live.cgroup.memory_current()) else { continue };
@@ -412,7 +411,7 @@ impl Driver {
         }
     }
 
-    /// Takes leave of the cluster, if nothing of it is left here: with jobs the node comes back as it went.
+    /// Leaves the cluster, if no job is left here: with jobs the node stays a member and returns later.
     pub(super) async fn leave(&mut self) {
         let cluster = &mut self.cluster;
         let is_left = self.live.is_empty() && cluster.member().mains().next().is_none();

@@ -1,7 +1,7 @@
-//! What operators and owners change while a cluster runs, and how busy its nodes are.
+//! Changes by operators and owners while a cluster runs, and the load of its nodes.
 //!
-//! Resources, queues and settings go to whoever plans. Loads are read from the store when somebody asks: each node tells
-//! there how busy it is, and tells anew when that has changed enough.
+//! Resources, queues and settings are requests to the planner. Loads are read from the store on request: each node writes its load there, and again
+//! when it has changed enough.
 
 use super::super::{Driver, Reply, machine};
 use super::Cluster;
@@ -19,12 +19,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What a number of rows can be.
+/// The range of the number of rows.
 const ROWS: std::ops::RangeInclusive<u32> = 1..=1000;
-/// What a class can be worth.
+/// The range of a class's share.
 const SHARES: std::ops::RangeInclusive<u32> = 1..=1000;
 
-/// What this node tells of itself.
+/// This node's own load report.
 pub(super) fn measured(moment: Moment, load: &cosched_linux::observe::Load) -> Measured {
     Measured {
         at_ns: moment.wall.0,
@@ -35,7 +35,7 @@ pub(super) fn measured(moment: Moment, load: &cosched_linux::observe::Load) -> M
 }
 
 impl Driver {
-    /// What the nodes have said: one of them, or all.
+    /// The answer from the nodes' load reports: one node or all.
     pub(super) fn loads_read(&mut self, node: Option<String>, acks: &BTreeMap<String, Ack>) -> Answer<Reply> {
         let own = self.view_load().ok();
         let cluster = &self.cluster;
@@ -59,7 +59,7 @@ impl Driver {
         let checked = request.fair_share.map(check_fair_share).transpose();
         match checked.and_then(|fair_share| Ok((fair_share, check_queues(request.queues)?))) {
             Ok((fair_share, queues)) => {
-                // Requests are carried out in their order.
+                // Requests are carried out in order.
                 let fair_share = fair_share.map(|fair_share| Ask::FairShare { fair_share });
                 let asks = fair_share.into_iter().chain([Ask::Queues { queues }]).collect();
                 self.ask(peer, Request::Change(ForAll::Queues, asks), reply);
@@ -68,7 +68,7 @@ impl Driver {
         }
     }
 
-    /// Says once that the configuration has other queues than the cluster, which go on.
+    /// Warns once if the configuration has other queues than the cluster, which keeps its own.
     pub(super) fn compare_queues(&mut self) {
         let (config, cluster) = (&self.config.cluster, &mut self.cluster);
         if !config.queues_are_set || cluster.compared {
@@ -88,7 +88,7 @@ impl Driver {
 }
 
 impl Cluster {
-    /// How busy a node is: what it said itself, and what the plan has for it.
+    /// The load of a node: its own report, and its part of the plan.
     fn load_of(&self, name: &str, acks: &BTreeMap<String, Ack>) -> Option<NodeLoad> {
         let (_, node) = self.member().nodes().find(|(known, _)| *known == name)?;
         let measured = acks.get(name)?.measured?;
@@ -125,13 +125,13 @@ fn silent(name: &str) -> ErrorBody {
     refuse(ErrorCode::Conflict, format!("how busy node {name} is is not known"), why, "Ask again in a moment.")
 }
 
-/// How usage is to count.
+/// Checks the settings of fair share.
 fn check_fair_share(read: cosched_api::FairShare) -> Answer<Option<wire::FairShare>> {
     let wrong = |why| invalid("the queues are not changed", why, "Give durations; a weight of 0s is none.");
     Ok(fair_share_of(read).map_err(wrong)?.map(Into::into))
 }
 
-/// Whether these can be the queues of a cluster.
+/// Checks whether these can be the queues of a cluster.
 fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
     let what = "the queues are not changed";
     if queues.is_empty() {
@@ -157,7 +157,7 @@ fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
     queues.into_iter().map(known).collect()
 }
 
-/// Whether settings are in their ranges. Several go to the store one after the other, so none may be refused there.
+/// Checks the ranges of settings. Several requests go to the store one after the other, so none may be refused there.
 pub(super) fn check_policy(request: &PolicyRequest, node_lease: Duration) -> Answer<()> {
     machine::check_slot_length(request.slot_length_ms)?;
     if let Some(ceiling) = request.ceiling.filter(|ceiling| !(0.01..=1.0).contains(ceiling)) {
@@ -181,7 +181,8 @@ pub(super) fn check_policy(request: &PolicyRequest, node_lease: Duration) -> Ans
     check_dead_after(request, node_lease)
 }
 
-/// A node renews its lease every third of it: twice as long is the least that tells a dead one from one that stumbled.
+/// A node renews its lease after each third of it. Twice the lease is the least time that distinguishes a dead node from one that stalled for a
+/// moment.
 fn check_dead_after(request: &PolicyRequest, lease: Duration) -> Answer<()> {
     let least = 2 * lease;
     match request.node_dead_after_ms.map(Duration::from_millis) {
@@ -194,7 +195,7 @@ fn check_dead_after(request: &PolicyRequest, lease: Duration) -> Answer<()> {
     }
 }
 
-/// The shares of the classes, where they are to change; those that are not said stay.
+/// The shares of the classes, where they are to change; shares that are not given stay.
 pub(super) fn shares(request: &PolicyRequest, present: Option<&Config>) -> Option<Ask> {
     let present = present.cloned().unwrap_or_default();
     let working = request.shares.map_or_else(|| (&present.working).into(), words::shares);

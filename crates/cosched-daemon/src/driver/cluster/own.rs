@@ -1,4 +1,4 @@
-//! One machine by itself: a cluster of this node alone, whose store is a file (`cluster/own`) that answers at once.
+//! A single machine: a cluster of this node alone, whose store is a file (`cluster/own`) that answers at once.
 
 use super::super::Driver;
 use super::ask::{self, Asker};
@@ -8,7 +8,7 @@ use cosched_core::cluster::Config as CoreConfig;
 use cosched_node::{ForAll, Request};
 
 impl Driver {
-    /// Does what the control plane wants and tells it what the store says now; of a file that is all that there is to say.
+    /// Carries out the control plane's operations and passes it the store's answers, until there are no more; a file answers at once.
     pub(in super::super) fn heed_store(&mut self) {
         self.do_in_cluster();
         loop {
@@ -19,7 +19,7 @@ impl Driver {
         }
     }
 
-    /// Whether there was something to do.
+    /// Returns whether there was something to do.
     fn do_in_cluster(&mut self) -> bool {
         let mut has_done = false;
         loop {
@@ -34,8 +34,8 @@ impl Driver {
         }
     }
 
-    /// What the configuration file says anew since the last start holds from now on; what it said before may have been
-    /// changed while the daemon ran, and stays so.
+    /// Settings in the configuration file that have changed since the last start apply from now on; unchanged ones may have been changed while the
+    /// daemon ran, and keep that value.
     pub(in super::super) fn tell_file(&mut self) {
         if !self.cluster.alone || !self.cluster.member().is_joined() {
             return;
@@ -45,7 +45,7 @@ impl Driver {
         if says == said {
             return;
         }
-        // A store that is new was made with all of it.
+        // A new store was made with all of them.
         let news: Vec<Ask> = says.iter().filter(|ask| !said.is_empty() && !said.contains(ask)).cloned().collect();
         self.remember_file(says);
         for ask in news {
@@ -56,7 +56,7 @@ impl Driver {
         }
     }
 
-    /// Queues that the file does not name any more stay while jobs are in them, behind those that it names.
+    /// Queues that the file no longer names stay while they have jobs, behind those that it names.
     fn with_queues_in_use(&mut self, ask: &Ask) -> Ask {
         let (Ask::Queues { queues }, Some(state)) = (ask, self.cluster.member().state()) else { return ask.clone() };
         let named = |name: &str| queues.iter().any(|queue| queue.name == name);
@@ -72,7 +72,7 @@ impl Driver {
         Ask::Queues { queues: queues.iter().cloned().chain(stay).collect() }
     }
 
-    /// Jobs are in the way of what the configuration says: it is tried again at the next start.
+    /// Jobs prevent a change of the configuration: it is tried again at the next start.
     pub(super) fn file_refused(&mut self, ask: &Ask, what: &str, why: &str) {
         tracing::error!("the configuration does not hold yet: {what}: {why}");
         self.identity.warnings.push(cosched_api::Warning {
@@ -91,14 +91,14 @@ impl Driver {
         }
     }
 
-    /// Whether the end of a job is written by the store as soon as that is told.
+    /// Whether the store itself writes the end of a job as soon as it is told.
     pub(in super::super) fn is_told_at_once(&self, id: u64) -> bool {
         let cluster = &self.cluster;
         cluster.alone && cluster.problem.is_none() && cluster.member().job(cosched_core::JobId(id)).is_some()
     }
 }
 
-/// A cluster's settings, one request each.
+/// The settings of a cluster, one request each.
 fn settings_of(config: &CoreConfig) -> Vec<Ask> {
     vec![
         Ask::Queues { queues: config.queues.iter().map(Into::into).collect() },

@@ -1,4 +1,4 @@
-//! Why the node refuses something, in the words of people.
+//! The node's refusals as messages for users.
 
 use super::super::Driver;
 use crate::refuse::{internal, no_such_job, refuse, unwritten};
@@ -8,7 +8,7 @@ use cosched_api::{ErrorBody, ErrorCode};
 use cosched_core::{Bound, JobId, Matter};
 use cosched_node::{ForAll, Refusal};
 
-/// So many nodes are named in an error.
+/// The limit on the nodes that an error names.
 const NAMES_MAX: usize = 20;
 
 const NO_PROCESSES: &str = "It has no processes any more";
@@ -66,7 +66,7 @@ impl Driver {
         }
     }
 
-    /// Why the store is not in touch.
+    /// Why the store cannot be reached.
     pub(super) fn store_problem(&self) -> String {
         self.cluster.problem.clone().unwrap_or_else(|| "it is slow".to_owned())
     }
@@ -90,7 +90,7 @@ impl Driver {
     }
 }
 
-/// What somebody may not do.
+/// Missing rights.
 fn of_rights(why: Refusal) -> ErrorBody {
     match why {
         Refusal::NotYours { job, owner, by } => forbidden(
@@ -124,7 +124,7 @@ fn of_rights(why: Refusal) -> ErrorBody {
     }
 }
 
-/// What is refused of resources before anybody else hears of it.
+/// Requests for resources that are refused before they leave the node.
 fn of_resources(why: Refusal) -> ErrorBody {
     match why {
         Refusal::WantedTwice => invalid(
@@ -161,13 +161,13 @@ fn of_resources(why: Refusal) -> ErrorBody {
     }
 }
 
-/// A change of a job that is over.
+/// A request to change a job that is over.
 pub(in super::super) fn ended(id: u64) -> ErrorBody {
     let hint = "`cosched ps` lists the jobs that run.";
     refuse(ErrorCode::Conflict, format!("job {id} has ended"), NO_PROCESSES, hint)
 }
 
-/// A job of a cluster that is no more lives here, with this number.
+/// A job of a cluster that no longer exists runs here with this number.
 pub(super) fn number_taken(id: u64) -> ErrorBody {
     let why = format!("another job {id}, of a cluster whose store was lost, lives here");
     refuse(ErrorCode::Conflict, format!("job {id} cannot begin"), why, "End that one, and ask again.")

@@ -1,4 +1,4 @@
-//! When a job may start and what it is held to: as users ask for it, and as they are told.
+//! The terms of a job, that is, when it may start and its limits: in users' requests and in answers to them.
 
 use super::super::Driver;
 use crate::clock::unix_ms;
@@ -12,17 +12,17 @@ use cosched_linux::process::Held;
 /// The longest grace time.
 const GRACE_MS_MAX: u64 = 3_600_000;
 
-/// So far ahead a job may begin: ten years.
+/// How far ahead the begin of a job may be: ten years.
 const BEGIN_AHEAD_MS_MAX: u64 = 10 * 365 * 24 * 3_600_000;
 
-/// A request does not name more jobs that it comes after.
+/// The limit on the jobs after which a job is to start.
 const AFTER_MAX: usize = 32;
 
-/// Less memory than this is no process.
+/// The least memory limit: no process can run with less.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 impl Driver {
-    /// What a request asks for, if it can be had.
+    /// The terms of a request, if they are possible.
     pub(super) fn terms(&self, request: &JobRequest, held: Option<&Held>) -> Answer<TermsAsk> {
         let refused = |why: &str, hint: &str| Err(refuse(ErrorCode::Invalid, "the job is refused", why, hint));
         if request.time_ms_max == Some(0) {
@@ -60,7 +60,7 @@ impl Driver {
     }
 }
 
-/// What a job waits for.
+/// The reason for which a job waits.
 pub(super) fn waits_for(reason: Reason, planned: &JobRecord) -> String {
     let Terms { begin, after, .. } = &planned.spec.terms;
     match (reason, begin, &after[..]) {
@@ -74,7 +74,7 @@ pub(super) fn waits_for(reason: Reason, planned: &JobRecord) -> String {
     }
 }
 
-/// A time of today by hour and minute, another one with its date.
+/// A time of today as hour and minute, any other one with its date.
 fn local_time(unix_ms: u64) -> String {
     let at = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let Some(at) = at.map(|at| at.to_zoned(jiff::tz::TimeZone::system())) else {
@@ -84,7 +84,7 @@ fn local_time(unix_ms: u64) -> String {
     at.strftime(format).to_string()
 }
 
-/// Why a job ends or has ended that did not end by itself.
+/// Why a job ends or has ended, if not by itself.
 pub(super) fn ended_why(planned: Option<&JobRecord>, job: &Job) -> Option<String> {
     let why = match (job.end, planned.map(|planned| planned.stage)) {
         (Some(end), _) => end.why,

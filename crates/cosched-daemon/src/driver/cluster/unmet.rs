@@ -1,7 +1,7 @@
-//! A daemon that has begun and has not met the store yet: what only the store can know is asked there, for a while.
+//! A started daemon that has not met the store yet: requests that only the store can answer wait for it, for a while.
 //!
-//! "There is no such job" would be wrong: the job may wait, or run on other nodes. Of a job that lives here enough is
-//! known to take orders, which wait for the store as they do whenever it is away.
+//! "There is no such job" would be wrong: the job may wait, or run on other nodes. Jobs that run here are known well enough to take orders, which
+//! wait for the store as they do whenever it cannot be reached.
 
 use super::super::Driver;
 use super::ask::ANSWER_TIME_MAX;
@@ -12,7 +12,7 @@ use cosched_core::JobId;
 use tokio::time::Instant;
 
 impl Driver {
-    /// Keeps what cannot be answered before the store is met; gives the rest back. Who takes no part will not meet it.
+    /// Keeps a request that cannot be answered before the store is met; returns any other one. A node that takes no part will not meet the store.
     pub(in super::super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
         if !call.op.job().is_some_and(|id| self.cluster.node.is_unknown_yet(JobId(id))) {
             return Some(call);
@@ -21,21 +21,21 @@ impl Driver {
         None
     }
 
-    /// The store was met, or will not be: everybody who still waits gets an answer.
+    /// The store was met, or will not be: answers all requests that still wait.
     pub(super) fn answer_unmet(&mut self) {
         let cluster = &mut self.cluster;
         if cluster.unmet.is_empty() || !cluster.node.is_met() && cluster.member().out().is_none() {
             return;
         }
         for (_, call) in std::mem::take(&mut cluster.unmet) {
-            // Who has given up does not expect that something is done.
+            // A requester that has given up does not expect the request to be carried out.
             if !call.reply.is_closed() {
                 self.answer(call);
             }
         }
     }
 
-    /// Users do not wait for ever for a store that does not come.
+    /// Requests do not wait for ever for a store that cannot be reached.
     pub(super) fn overdue_unmet(&mut self) {
         let cluster = &mut self.cluster;
         let waits = |(since, call): &(Instant, Call)| since.elapsed() < ANSWER_TIME_MAX && !call.reply.is_closed();

@@ -1,4 +1,4 @@
-//! Jobs and nodes as the cluster knows them, with what is known of them here.
+//! Jobs and nodes as the cluster knows them, with this node's own knowledge.
 
 use super::super::Driver;
 use super::super::tell::{Brief, Known};
@@ -15,14 +15,14 @@ use cosched_core::cluster::{JobRecord, NEVER, Planner, Stage};
 use cosched_core::{JobId, Standing};
 use std::sync::PoisonError;
 
-/// So long it is shown that a key was deleted.
+/// How long a warning is shown about a key that was deleted.
 const REWRITTEN_SHOWN: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// So long nodes that are gone are shown.
+/// How long nodes that left or died are shown.
 const GONE_SHOWN_MS: u64 = 7 * 24 * 3600 * 1000;
 
 impl Driver {
-    /// `GET /v1/jobs/{id}`, wherever it is.
+    /// `GET /v1/jobs/{id}`, on whichever node the job is.
     pub(in super::super) fn view_job(&self, id: u64) -> Answer<api::Job> {
         if self.is_only_here(id) {
             return self.view_here(id);
@@ -43,7 +43,7 @@ impl Driver {
         api::JobList { jobs }
     }
 
-    /// Class and state of every job that is remembered: in a cluster of all its jobs, for those that wait have no node.
+    /// Class and state of every job on record: in a cluster those of all its jobs, as waiting jobs have no node.
     pub(in super::super) fn classes_and_states(&self) -> Vec<(api::Class, api::JobState)> {
         let cluster = &self.cluster;
         let here = |job: &Job| {
@@ -58,15 +58,15 @@ impl Driver {
         known.chain(own.map(|record| (record.class, self.state_here(record)))).collect()
     }
 
-    /// What this node has of the life of a job that the cluster knows.
+    /// This node's record of the same attempt of a job that the cluster knows.
     fn record_here(&self, job: &Job) -> Option<&Record> {
         self.state.jobs.get(&job.id).filter(|record| record.part.is_some_and(|part| part.attempt == job.attempt))
     }
 
-    /// Where a job is in its life, and what it waits for; `here` is what this node alone says.
+    /// A job's state, and the reason for which it waits; `here` is the state according to this node alone.
     fn state_of(&self, cluster: &Cluster, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
-        // A job of this node alone falls asleep by the node's own plan; of one that spans nodes a part may. How one has ended that began
-        // elsewhere too, or whose end is known, no single node knows better.
+        // A job on this node alone falls asleep by the node's own plan; of a job that spans nodes, only a part may. How a job ended that had parts
+        // elsewhere, or whose end is known, is not for a single node to say.
         let here = match here {
             api::JobState::Lost if !cluster.alone || job.exit().is_some() => api::JobState::Ended,
             state if self.is_own(job.id) => state,
@@ -84,7 +84,7 @@ impl Driver {
         self.cluster.node.has_ended_here(job)
     }
 
-    /// Shows every job that is remembered, with no more than is told of changes; nothing of those that `is_over` knows.
+    /// Visits every job on record, with only the fields whose changes are published; leaves out those for which `is_over` holds.
     pub(in super::super) fn for_each_job(
         &self,
         is_over: impl Fn(u64) -> bool,
@@ -129,18 +129,18 @@ impl Driver {
         }
     }
 
-    /// Whether a job has all that it has on this node.
+    /// Whether a job has all its parts on this node.
     pub(in super::super) fn is_own(&self, id: u64) -> bool {
         self.state.jobs.get(&id).is_some_and(|record| record.part.is_none_or(|part| !part.spans))
     }
 
-    /// Whether this node alone knows a job. One machine remembers those of each user that its store has forgotten.
+    /// Whether only this node knows a job. A single machine keeps ended jobs of each user that its store has forgotten.
     fn is_only_here(&self, id: u64) -> bool {
         self.cluster.node.is_forgotten(JobId(id))
             || self.cluster.alone && self.cluster.member().job(JobId(id)).is_none() && self.state.jobs.contains_key(&id)
     }
 
-    /// A user's jobs of the cluster that have not ended, and those that he asks for now: number, whether it waits, declared memory.
+    /// A user's jobs of the cluster that have not ended, and those being requested now: number, whether it waits, declared memory.
     pub(in super::super) fn jobs_of(&self, uid: u32) -> Vec<(u64, bool, u64)> {
         let cluster = &self.cluster;
         let state = cluster.member().state();
@@ -158,7 +158,7 @@ impl Driver {
         known.chain(std::iter::repeat_n((0, true, 0), asked)).collect()
     }
 
-    /// `GET /v1/jobs/{id}/events`: here and in the cluster.
+    /// `GET /v1/jobs/{id}/events`: those of this node and of the cluster.
     pub(in super::super) fn view_events(&self, id: u64) -> Answer<api::EventList> {
         if self.is_only_here(id) {
             return Ok(api::EventList { events: self.record(id)?.events.clone() });
@@ -170,7 +170,7 @@ impl Driver {
             detail: event.uid.map(|uid| format!("by {}", crate::users::user_name(uid))).unwrap_or_default(),
         };
         let here = self.state.jobs.get(&id).map(|record| record.events.clone()).unwrap_or_default();
-        // Where a job is on this node alone its beginning, its end and that it was dropped are told here, with more.
+        // For a job on this node alone, its begin, its end and its being dropped are in this node's events, with more details.
         let is_told = |of: &&cosched_cluster::wire::Event| {
             let here = || here.iter().any(|event| event.what == "registered" || event.what == "ended");
             let word = of.what.split(':').next().unwrap_or_default();
@@ -214,12 +214,12 @@ impl Driver {
         (view.nodes, view.cpus) = cluster.resources(planned, job);
         view.use_of_nodes = cluster.use_of_nodes(planned, job);
         view.ended_why = ended_why(planned, job);
-        // In all, as the CPUs are, whichever node tells.
+        // The total over all nodes, like the CPUs, whichever node answers.
         let memory = view.nodes.iter().filter_map(|node| node.memory_bytes).reduce(u64::saturating_add);
         view.mem_bytes = memory.or_else(|| memory_in_all(&job.ask.want).filter(|_| view.nodes.is_empty()));
         view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000).or(view.ended_unix_ms);
         let status = |exit: Exit| api::ExitStatus { code: exit.code, signal: exit.signal };
-        // Of one that is not over this node may know more than the others, until it has told them.
+        // While a job is not over, this node may know more than the others, until it has told them.
         view.exit = match job.end {
             Some(end) => end.exit.map(status),
             None => job.exit().map(status).or(view.exit),
@@ -237,11 +237,11 @@ impl Driver {
         view
     }
 
-    /// What a job does that has not ended and that no plan is known to have.
+    /// The state of a job that has not ended and is in no known plan.
     fn without_plan(&self, cluster: &Cluster, id: u64) -> api::JobState {
         match cluster.member().state() {
             _ if self.live.contains_key(&id) => api::JobState::Running,
-            // Its record is older than the state, for a moment.
+            // For a moment, its record is older than the state.
             Some(_) => api::JobState::Ended,
             None => api::JobState::Unknown,
         }
@@ -281,10 +281,10 @@ impl Driver {
         nodes
     }
 
-    /// Those that are gone, for a week: who looks for one that died at night finds it, and one that was taken out is forgotten.
+    /// Nodes that left or died, for a week: an operator can find one that died at night, and one that was taken out is forgotten.
     fn gone_nodes(&self) -> impl Iterator<Item = api::NodeStatus> {
         let now = unix_ms();
-        // One machine had no others, only other names.
+        // On a single machine these are only its earlier names.
         let cluster = Some(&self.cluster).into_iter().filter(|cluster| !cluster.alone);
         let gone =
             cluster.flat_map(|cluster| cluster.member().gone().map(move |(name, left_ns)| (cluster, name, left_ns)));
@@ -313,7 +313,7 @@ impl Driver {
     pub(in super::super) fn view_cluster(&self) -> api::ClusterStatus {
         let cluster = &self.cluster;
         let state = cluster.member().state();
-        // A job that was held waits, too: it must not run.
+        // A job on hold counts as waiting: it must not run.
         let count = |queue: usize, waits: bool| {
             let jobs = state.into_iter().flat_map(|state| state.jobs.values());
             let is =
@@ -355,7 +355,7 @@ impl Driver {
         }
     }
 
-    /// What users have to know of the cluster.
+    /// Warnings to users about the cluster.
     pub(in super::super) fn cluster_warnings(&self) -> Vec<api::Warning> {
         let cluster = &self.cluster;
         let mut all = Vec::new();
@@ -401,7 +401,7 @@ impl Driver {
         all
     }
 
-    /// The cluster's lines of `GET /metrics`.
+    /// The cluster's part of `GET /metrics`.
     pub(in super::super) fn cluster_metrics(&self, all: &mut crate::metrics::Snapshot) {
         let cluster = &self.cluster;
         let figures = &cluster.figures;
@@ -446,7 +446,7 @@ impl Cluster {
         at.map(|queue| queue.name.clone()).or_else(|| job.ask.queue.clone())
     }
 
-    /// Of which nodes the use of a job is known here; `None` where all of it is. A node does not tell others.
+    /// The nodes of which a job's resource use is known here; `None` if all of it is known. Nodes do not report it to each other.
     fn use_of_nodes(&self, planned: Option<&JobRecord>, job: &Job) -> Option<Vec<String>> {
         let place = planned.filter(|_| job.end.is_none())?.place.as_ref()?;
         let names = place.parts.iter().filter_map(|part| self.member().name_of(part.node));
@@ -454,7 +454,7 @@ impl Cluster {
         (!others.is_empty()).then(|| own.into_iter().map(str::to_owned).collect())
     }
 
-    /// When a job that waits starts at the latest, if that is known.
+    /// The latest start of a waiting job, if known.
     fn expected_start(&self, id: JobId) -> Option<u64> {
         let (state, revision) = (self.member().state()?, self.member().state_revision());
         let mut known = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -466,7 +466,7 @@ impl Cluster {
         known.1.get(&id).copied()
     }
 
-    /// What a job was given of each node, or wants while it has nothing; and its CPUs in all.
+    /// The resources of a job on each node, or the requested ones while it has none; and its total CPUs.
     fn resources(&self, planned: Option<&JobRecord>, job: &Job) -> (Vec<api::NodeResources>, u32) {
         let bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
         if let Some(place) = planned.and_then(|planned| planned.place.as_ref()) {
@@ -495,7 +495,7 @@ impl Cluster {
     }
 }
 
-/// What a job wants that leaves it to whoever plans where it goes.
+/// The total memory that a job requests if it leaves the placement to the planner.
 fn memory_in_all(want: &WantAsk) -> Option<u64> {
     match want {
         WantAsk::Total { cpus, memory_per_cpu_bytes, .. } => {
@@ -505,7 +505,7 @@ fn memory_in_all(want: &WantAsk) -> Option<u64> {
     }
 }
 
-/// Where a job is in its life, and what it waits for.
+/// A job's state, and the reason for which it waits.
 fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
     let Some(planned) = planned.filter(|_| job.end.is_none()) else {
         let over = if here == api::JobState::Lost { here } else { api::JobState::Ended };
@@ -526,7 +526,7 @@ fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::J
     }
 }
 
-/// A job of the cluster as a record of this daemon.
+/// A record for this daemon of a job of the cluster.
 pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
     let ask = &job.ask;
     let request = api::JobRequest {

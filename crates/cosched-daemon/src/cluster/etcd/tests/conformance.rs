@@ -1,4 +1,4 @@
-//! One body for the store in memory and for etcd: what the control plane counts on holds for both.
+//! The same tests for the store in memory and for etcd: the properties on which the control plane relies hold for both.
 
 use super::super::proto;
 use super::{Client, FromStore, Server, with_etcd};
@@ -13,7 +13,7 @@ use std::time::Duration;
 trait Arm {
     async fn call(&mut self, op: Op) -> Result<OpDone, StoreError>;
     async fn wait(&mut self, ms: u64);
-    /// So many changes from a revision on.
+    /// The first `many` changes since a revision.
     async fn news(&mut self, range: Range, from: Revision, many: usize) -> Result<Vec<Event>, StoreError>;
     async fn compact(&mut self, to: Revision);
 }
@@ -56,7 +56,7 @@ impl Arm for Client {
     }
 
     async fn wait(&mut self, ms: u64) {
-        // etcd looks for leases that have run out every half second.
+        // etcd checks for expired leases every half second.
         tokio::time::sleep(Duration::from_millis(ms + 1000)).await;
     }
 
@@ -103,7 +103,7 @@ async fn txn(
     }
 }
 
-/// Value, revision of its making and of its last change, lease.
+/// Value, revision of its creation and of its last change, lease.
 type Seen = Option<(String, Revision, Revision, Option<LeaseId>)>;
 
 async fn get(arm: &mut impl Arm, key: &str) -> Seen {
@@ -128,7 +128,7 @@ async fn revisions_and_conditions(arm: &mut impl Arm) {
     assert!(!succeeded, "somebody else was first");
     assert_eq!(get(arm, "k/a").await, Some(("3".to_owned(), 2, 3, None)));
 
-    // All at once: one revision, and what was deleted before is not seen.
+    // In one transaction: one revision, and keys deleted earlier in it are not seen.
     let many =
         vec![put("k/b", "b", None), Do::Delete(Range::one("k/a")), put("k/c", "", None), Do::Get(Range::prefix("k/"))];
     let (revision, _, done) = txn(arm, vec![], many).await.unwrap();
@@ -138,7 +138,7 @@ async fn revisions_and_conditions(arm: &mut impl Arm) {
         got.iter().map(|entry| (&entry.key[..], entry.mod_revision)).collect::<Vec<_>>(),
         [("k/b", 4), ("k/c", 4)]
     );
-    // Reading, and deleting what is not there, is no change; putting the same is one.
+    // Reading, and deleting a missing key, is no change; putting the same value is one.
     assert_eq!(txn(arm, vec![], vec![Do::Delete(Range::prefix("x/"))]).await, Ok((4, true, vec![Done::Deleted(0)])));
     assert_eq!(txn(arm, vec![], vec![put("k/c", "", None)]).await, Ok((5, true, vec![Done::Put])));
     assert_eq!(txn(arm, vec![], vec![put("k/a", "5", None)]).await, Ok((6, true, vec![Done::Put])));
@@ -178,7 +178,7 @@ async fn leases(arm: &mut impl Arm) {
     let with = vec![put("l/a", "", Some(lease)), put("l/b", "", Some(lease)), put("l/c", "", Some(lease))];
     let (revision, _, _) = txn(arm, vec![], with).await.unwrap();
     assert_eq!(get(arm, "l/a").await.unwrap().3, Some(lease));
-    // Put anew without it, a key stays.
+    // A key that is put again without the lease stays.
     txn(arm, vec![], vec![put("l/c", "", None)]).await.unwrap();
     let kept = arm.call(Op::KeepAlive(lease)).await.unwrap();
     assert_eq!(kept, OpDone::KeptAlive { ttl_s: 2 });

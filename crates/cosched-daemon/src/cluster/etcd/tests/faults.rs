@@ -1,4 +1,4 @@
-//! etcd that stops, dies, comes back, or was never there.
+//! etcd stops, is killed, restarts, or never ran.
 
 use super::{Client, FromStore, Server, free_ports, with_etcd};
 use cosched_cluster::store::{Do, Op, OpDone, Range, StoreError, Txn};
@@ -16,7 +16,7 @@ fn a_server_that_stands_still_is_unavailable_in_time_and_goes_on_afterwards() {
         assert!(matches!(client.told().await, FromStore::Done(id, Ok(OpDone::Watching)) if id == watch));
         assert!(matches!(client.told().await, FromStore::News(id, _) if id == watch));
         server.signal(Signal::STOP);
-        // It may answer a little longer until the signal is there.
+        // It may still answer until the signal has arrived.
         sleep(Duration::from_millis(200)).await;
         let begin = Instant::now();
         let refused = client.get("a").await;

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const ROOT: By = By { uid: 0, gid: 0, admin: true };
 
-/// A daemon without anything but its member and its store.
+/// A node with nothing but its member and its store.
 struct Node {
     member: Member,
     etcd: Etcd,
@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// Goes on until something is so.
+    /// Runs until a condition holds.
     async fn until(&mut self, what: &str, so: impl Fn(&Node) -> bool) {
         let begin = Instant::now();
         loop {
@@ -111,7 +111,7 @@ fn job(cpus: u32) -> Ask {
     }))
 }
 
-/// Two nodes, a job over both, etcd stopped for longer than a lease and then killed: the job does not notice.
+/// Two nodes, a job on both, etcd stopped for longer than a lease and then killed: the job continues undisturbed.
 #[test]
 fn a_job_over_two_nodes_outlives_the_store() {
     with_etcd(|| async {

@@ -1,4 +1,4 @@
-//! Against a real etcd: each test has a server of its own, with its own directory and ports on the loopback.
+//! Tests with a real etcd: each test has its own server, with its own directory and ports on the loopback.
 
 mod conformance;
 mod faults;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
-/// No test takes longer.
+/// The time limit of a test.
 const WATCHDOG: Duration = Duration::from_secs(40);
 
-/// Runs a test on a runtime as the daemon's, if etcd is there.
+/// Runs a test on a runtime like the daemon's, if etcd is installed.
 fn with_etcd<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     let there = Command::new("etcd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !there {
@@ -39,7 +39,7 @@ fn free_ports() -> (u16, u16) {
     (a.local_addr().unwrap().port(), b.local_addr().unwrap().port())
 }
 
-/// A server. It is ended by its pid, whatever becomes of the test.
+/// A server. It is ended by its pid, however the test ends.
 struct Server {
     child: Child,
     dir: tempfile::TempDir,
@@ -83,7 +83,7 @@ impl Server {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
     }
 
-    /// As a power failure: it has no time for anything.
+    /// Like a power failure: it has no time to clean up.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -116,7 +116,7 @@ impl Client {
         Client { etcd: Etcd::new(config, to).unwrap(), from, last: 0, kept: Vec::new() }
     }
 
-    /// A client of a server that has just been started, once that answers.
+    /// A client of a server that has just been started, as soon as the server answers.
     async fn of(config: &EtcdConfig) -> Client {
         let mut client = Client::new(config);
         let begin = Instant::now();
@@ -140,13 +140,13 @@ impl Client {
         loop {
             match self.from.recv().await.unwrap() {
                 FromStore::Done(of, done) if of == id => return done,
-                // A watch tells while others are waited for.
+                // Watches send messages while answers are awaited.
                 other => self.kept.push(other),
             }
         }
     }
 
-    /// What was told first and was no answer.
+    /// The first message that was not an answer.
     async fn told(&mut self) -> FromStore {
         if !self.kept.is_empty() {
             return self.kept.remove(0);

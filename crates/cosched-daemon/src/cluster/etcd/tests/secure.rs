@@ -12,7 +12,7 @@ fn openssl(dir: &Path, arguments: &str) {
     assert!(done.unwrap().success(), "openssl {arguments}");
 }
 
-/// A signer, a server's and a client's certificate; and another signer, whom nobody knows.
+/// A certificate authority, a server's and a client's certificate; and another authority, which is not trusted.
 fn make_certificates(dir: &Path) {
     for signer in ["ca", "other"] {
         openssl(
@@ -88,7 +88,7 @@ struct Named {
     second: String,
 }
 
-/// What an administrator does with etcdctl.
+/// Enables authentication, as an administrator does with etcdctl.
 async fn enable_users(client: &Client) {
     for (path, name, second) in [
         ("/etcdserverpb.Auth/UserAdd", "root", "secret"),
@@ -127,7 +127,7 @@ fn users_need_their_password_and_rights() {
         }
         let mut client = as_user(&server, "root", "secret");
         assert_eq!(client.get("a").await, Ok(Some("2".to_owned())));
-        // A server that was started anew does not know its tokens any more.
+        // A restarted server no longer knows its tokens.
         server.kill();
         server.restart();
         let mut tries = 0;

@@ -1,4 +1,4 @@
-//! etcd's words, without etcd.
+//! Conversions of messages, without an etcd.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn kv(key: &str, revision: i64, lease: i64) -> proto::KeyValue {
     proto::KeyValue { key, create_revision: revision - 1, mod_revision: revision, value, lease }
 }
 
-/// What the member does next depends on it: wait and try again, ask for another lease, or tell people.
+/// The member's next step depends on it: wait and try again, request another lease, or report a problem.
 #[test]
 fn each_refusal_of_etcd_has_its_meaning() {
     let means = |code, text: &str| error(&Status::new(code, text));
@@ -41,7 +41,7 @@ fn who_is_refused_hears_what_to_do() {
     assert!(matches!(corrupt, StoreError::Fault(_)), "{corrupt:?}");
 }
 
-/// Whether it was done is not known: it is tried again, and nobody is told to change anything.
+/// It is unknown whether the operation was carried out: it is tried again, and no user is told to change anything.
 #[test]
 fn what_is_no_answer_of_etcd_is_a_store_that_cannot_be_reached() {
     for status in [
