@@ -1,20 +1,20 @@
 //! EASY backfilling, for one kind of resource (Lifka 1995; Mu'alem & Feitelson 2001): the first job that cannot start has a
-//! reservation, and a later one may start now if it ends before that, or needs no more than is left over then.
+//! reservation, and a later job may start now if it ends before the reservation begins, or needs no more than is left over then.
 
-/// What there is for a later job.
+/// The amount of the resource for later jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// What is free now.
+    /// The amount that is free now.
     pub free: u64,
-    /// What of it the reservation leaves over when it begins.
+    /// The part of it that the reservation leaves over when it begins.
     pub extra: u64,
-    /// How long it is until then, in the unit of the limits.
+    /// The time until then, in the unit of the limits.
     pub time: u64,
 }
 
 impl Hole {
-    /// What the first job that cannot start leaves to the others: it wants so much, and has its reservation as soon as that is free.
-    /// `ends` are the ends of what runs, in order, and how much each gives back.
+    /// What the first job that cannot start leaves to the others: it wants `wanted`, and its reservation begins as soon as that is free.
+    /// `ends` are the ends of what runs, in order, with the amount that each gives back.
     pub fn beside(wanted: u64, free: u64, now: u64, ends: impl Iterator<Item = (u64, u64)>) -> Hole {
         let (mut left, mut begin) = (free, now);
         for (end, given_back) in ends {
@@ -26,17 +26,17 @@ impl Hole {
         Hole { free, extra: left.saturating_sub(wanted), time: begin - now }
     }
 
-    /// Whether a job that wants so much, and ends after so long, may start; `None`: its end is unknown.
+    /// Whether a job that wants this amount, and ends after `time`, may start; `None`: its end is unknown.
     pub fn takes(&self, wanted: u64, time: Option<u64>) -> bool {
         wanted <= self.most(time)
     }
 
-    /// The most that a job may have that ends after so long.
+    /// The largest amount for a job that ends after `time`.
     pub fn most(&self, time: Option<u64>) -> u64 {
         if self.outlasts(time) { self.free.min(self.extra) } else { self.free }
     }
 
-    /// A job that may start has started.
+    /// Subtracts a job that has started.
     pub fn start(&mut self, wanted: u64, time: Option<u64>) {
         self.free -= wanted;
         if self.outlasts(time) {

@@ -1,7 +1,7 @@
-//! Classes of jobs and what each is worth.
+//! Classes of jobs and their shares.
 //!
 //! LLNL, "Gang Scheduler Design": express jobs are mission critical, interactive ones want rapid response, batch jobs
-//! throughput, standby jobs absorb what is idle. The paper gives an order, not numbers; the numbers here are shares of
+//! throughput, standby jobs use idle CPUs. The paper gives an order, not numbers; the numbers here are shares of
 //! CPU time, relative to each other, and the operator may set them.
 
 use alloc::format;
@@ -16,7 +16,7 @@ pub enum Class {
     Interactive,
     /// Throughput.
     Batch,
-    /// Takes what others leave.
+    /// Uses what others leave.
     Standby,
 }
 
@@ -24,7 +24,7 @@ impl Class {
     /// All of them, the most urgent first.
     pub const ALL: [Class; 4] = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
 
-    /// As it is written.
+    /// Its name in messages and files.
     pub fn name(self) -> &'static str {
         ["express", "interactive", "batch", "standby"][self as usize]
     }

@@ -1,55 +1,55 @@
-//! What an administrator decides about somebody else's job binds its owner: whether it is suspended, its class, its policy, its share of the slots.
+//! Decisions of an administrator about another user's job bind its owner: whether it is suspended, its class, its policy, its share of the slots.
 //!
-//! The owner may do with his job what he likes until an administrator decides. From then on he is refused what would change
-//! that, and told whose decision it is. Any administrator takes it back: by resuming the job, or by giving it the class, policy or share that
-//! it had before. What an administrator decides about a job of his own binds nobody. Ending a job is always its owner's.
+//! Owners may change their jobs as they like until an administrator decides. From then on an owner's change of that is refused,
+//! and the refusal names the administrator. Any administrator can take the decision back: by resuming the job, or by giving it the class,
+//! policy or share that it had before. What administrators decide about their own jobs binds no one. The owner may always end a job.
 
 use crate::class::Class;
 use crate::job::Policy;
 use crate::policy::share::SlotShare;
 use core::fmt;
 
-/// Who asks for a change.
+/// The user who requests a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// The user.
+    /// The user ID.
     pub uid: u32,
-    /// Whether he is an administrator.
+    /// Whether the user is an administrator.
     pub admin: bool,
 }
 
-/// A decision, and what was before it.
+/// A decision, and the value before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<T> {
-    /// The administrator.
+    /// The administrator's user ID.
     pub by: u32,
-    /// What the owner had.
+    /// The value that the owner had chosen.
     pub before: T,
 }
 
 /// What administrators have decided about a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
-    /// Who suspended it.
+    /// The administrator who suspended it.
     pub suspended_by: Option<u32>,
     /// Its class.
     pub class: Option<Decision<Class>>,
-    /// Its own policy, or that it follows the common one.
+    /// Its own policy, or that it follows the cluster's.
     pub policy: Option<Decision<Option<Policy>>>,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     pub share: Option<Decision<Option<SlotShare>>>,
 }
 
-/// What can be decided.
+/// What an administrator can decide about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matter {
-    /// That it stands still.
+    /// That it is suspended.
     Suspension,
     /// Its class.
     Class,
     /// Its policy.
     Policy,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     Share,
 }
 
@@ -68,47 +68,47 @@ impl fmt::Display for Matter {
     }
 }
 
-/// An administrator has decided otherwise.
+/// A change is refused because of an administrator's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The administrator.
+    /// The administrator's user ID.
     pub by: u32,
-    /// What about.
+    /// What was decided.
     pub matter: Matter,
 }
 
 impl Decisions {
-    /// Somebody suspends a job.
+    /// A user suspends a job.
     pub fn suspend(&mut self, owner: u32, asker: Asker) {
         if asker.admin && asker.uid != owner {
             self.suspended_by.get_or_insert(asker.uid);
         }
     }
 
-    /// Somebody resumes it.
+    /// A user resumes the job.
     ///
     /// # Errors
-    /// An administrator has suspended it, and `asker` is none.
+    /// An administrator has suspended it, and `asker` is not an administrator.
     pub fn resume(&mut self, asker: Asker) -> Result<(), Bound> {
         self.check(Matter::Suspension, asker)?;
         self.suspended_by = None;
         Ok(())
     }
 
-    /// Somebody gives it another class.
+    /// A user changes its class.
     ///
     /// # Errors
-    /// An administrator has decided it, and `asker` is none.
+    /// An administrator has decided it, and `asker` is not an administrator.
     pub fn reclass(&mut self, owner: u32, asker: Asker, from: Class, to: Class) -> Result<(), Bound> {
         self.check(Matter::Class, asker)?;
         decide(&mut self.class, owner, asker, from, to);
         Ok(())
     }
 
-    /// Somebody gives it another policy.
+    /// A user changes its policy.
     ///
     /// # Errors
-    /// An administrator has decided it, and `asker` is none.
+    /// An administrator has decided it, and `asker` is not an administrator.
     pub fn repolicy(
         &mut self,
         owner: u32,
@@ -121,10 +121,10 @@ impl Decisions {
         Ok(())
     }
 
-    /// Somebody gives it another share of the slots.
+    /// A user changes its share of the slots.
     ///
     /// # Errors
-    /// An administrator has decided it, and `asker` is none.
+    /// An administrator has decided it, and `asker` is not an administrator.
     pub fn reshare(
         &mut self,
         owner: u32,
@@ -137,15 +137,15 @@ impl Decisions {
         Ok(())
     }
 
-    /// Whether a process may be taken out of the job: outside nothing of this would hold for it.
+    /// Whether a process may be moved out of the job, where none of these decisions would apply to it.
     ///
     /// # Errors
-    /// An administrator has decided something about the job, and `asker` is none.
+    /// An administrator has decided something about the job, and `asker` is not an administrator.
     pub fn leave(&self, asker: Asker) -> Result<(), Bound> {
         Matter::ALL.into_iter().try_for_each(|matter| self.check(matter, asker))
     }
 
-    /// What is decided, and by whom.
+    /// All decisions, with the administrators who made them.
     pub fn all(&self) -> impl Iterator<Item = Bound> {
         let decided = *self;
         Matter::ALL.into_iter().filter_map(move |matter| decided.by(matter).map(|by| Bound { by, matter }))
@@ -168,7 +168,7 @@ impl Decisions {
     }
 }
 
-/// An administrator's change of another's job is a decision, until the job has again what its owner gave it.
+/// An administrator's change of another user's job is a decision, until the job has the value again that its owner had chosen.
 fn decide<T: PartialEq + Copy>(held: &mut Option<Decision<T>>, owner: u32, asker: Asker, from: T, to: T) {
     if !asker.admin {
         return;

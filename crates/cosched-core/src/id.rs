@@ -1,12 +1,12 @@
-//! Names of things: numbers that the host gives.
+//! Identifiers: numbers that the host assigns.
 
 use core::fmt;
 
-/// A job, unique for ever in one cluster.
+/// A job's number, never reused in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
-/// A node of the cluster.
+/// The number of a node of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 

@@ -1,7 +1,7 @@
 //! The decisions of cosched, without input or output: plain data in, plain data out.
 //!
 //! Two state machines. The [`Planner`] turns jobs into an immutable [`Plan`]: the Ousterhout matrix and the cycle of
-//! its rows. The [`Agent`] of a node watches the jobs under a plan and says what the node should do. Both take the
+//! its rows. The [`Agent`] of a node observes the jobs under a plan and tells the node what to do. Both take the
 //! time as an argument; the row at a time is a pure function of the plan and that time. The daemon and the simulator
 //! drive these same two machines.
 #![no_std]

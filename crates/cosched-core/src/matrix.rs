@@ -1,11 +1,11 @@
-//! The Ousterhout matrix: who has which CPU in which row.
+//! The Ousterhout matrix: which gang has which CPU in which row.
 //!
-//! Problem: the processes of a gang must run at the same time, each on a CPU of its own, and several gangs share the
-//! CPUs by turns. Rule: a row is a time slot, a column is a CPU of a node; a gang has all its cells in one row, so it
-//! either runs whole or not at all. New gangs are packed into rows with room; when gangs go or a new row was needed,
+//! Problem: the processes of a gang must run at the same time, each on its own CPU, and several gangs share the
+//! CPUs in turns. Rule: a row is a time slot, a column is a CPU of a node; a gang has all its cells in one row, so it
+//! either runs whole or not at all. New gangs are packed into rows with room; when gangs end or a new row was needed,
 //! rows whose gangs fit elsewhere are given up (slot unification), so that the cycle gets shorter.
-//! Where the node's topology is known, the columns are places: a gang's cells are the CPUs that its processes run on, and which these are
-//! says `policy/place.rs`. Else they are counted, and any free ones are as good.
+//! Where the node's topology is known, the columns are places: a gang's cells are the CPUs that its processes run on, and
+//! `policy/place.rs` chooses them. Otherwise columns only count CPUs, and any free ones are as good.
 //! Source: LLNL, "Gang Scheduler Design" (table 2); Ousterhout 1982; unification and alternates: Feitelson 1996.
 
 use crate::id::{JobId, NodeId};
@@ -45,15 +45,15 @@ impl Row {
         &self.cells
     }
 
-    /// The gangs that live here, each once, in the order of their first columns.
+    /// The gangs that have their cells in this row, each once, in the order of their first columns.
     pub fn jobs(&self) -> impl Iterator<Item = JobId> {
         let cells = &self.cells;
-        // Most gangs lie in neighbouring cells: that spares the search.
+        // Most gangs are in neighbouring cells, where this comparison saves the search.
         let first = |i: usize, cell| (i == 0 || cells[i - 1] != cell) && !cells[..i].contains(&cell);
         cells.iter().enumerate().filter_map(move |(i, cell)| cell.filter(|_| first(i, *cell)))
     }
 
-    /// How many cells are free.
+    /// The number of free cells.
     pub fn free(&self) -> usize {
         self.free
     }
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// Where a gang lives.
+/// A gang's cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Its row.
@@ -94,7 +94,7 @@ impl Matrix {
         Matrix { topology: Some(topology), ..Matrix::new(&[Node { id: node, cpus }]) }
     }
 
-    /// The same without gangs.
+    /// A matrix with the same columns and topology, but without gangs.
     pub(crate) fn emptied(&self) -> Matrix {
         Matrix { columns: self.columns.clone(), rows: Vec::new(), topology: self.topology.clone() }
     }
@@ -114,7 +114,7 @@ impl Matrix {
         &self.rows
     }
 
-    /// Where all gangs live.
+    /// The cells of all gangs.
     pub(crate) fn homes(&self) -> BTreeMap<JobId, Placement> {
         let of_row = |(row, r): (usize, &Row)| {
             let place = move |job| (job, Placement { row, columns: r.columns_of(job) });
@@ -123,7 +123,7 @@ impl Matrix {
         self.rows.iter().enumerate().flat_map(of_row).collect()
     }
 
-    /// Where a gang lives.
+    /// A gang's cells; `None` if it has none.
     pub fn home(&self, job: JobId) -> Option<Placement> {
         let row = self.rows.iter().position(|r| r.cells.contains(&Some(job)))?;
         Some(Placement { row, columns: self.rows[row].columns_of(job) })
@@ -131,7 +131,7 @@ impl Matrix {
 
     /// Gives a gang `cpus` cells on one node, in a row that has room or in a new one.
     ///
-    /// Returns `None`, and changes nothing, when no permitted node has so many CPUs.
+    /// Returns `None`, and changes nothing, when no permitted node has this number of CPUs.
     pub fn insert(&mut self, job: JobId, cpus: u32, node: Option<NodeId>, packing: Packing) -> Option<Placement> {
         let fits = |(i, row): (usize, &Row)| Some((row.free(), i, self.free_columns(row, cpus, node)?));
         let mut candidates = self.rows.iter().enumerate().filter_map(fits);
@@ -152,8 +152,8 @@ impl Matrix {
         Some(Placement { row, columns })
     }
 
-    /// Gives a gang the columns that it had before, in the first row where they are free, or in a new one if no row has room for it; whether
-    /// that can be.
+    /// Gives a gang the columns that it had before, in the first row where they are free, or in a new one if no row has room for it. Returns
+    /// whether that was possible.
     pub(crate) fn put_back(&mut self, job: JobId, columns: &[u32]) -> bool {
         let is_full = self.rows.iter().all(|row| row.free() < columns.len());
         let exist = columns.iter().all(|column| (*column as usize) < self.columns.len());
@@ -170,25 +170,25 @@ impl Matrix {
         self.rows.iter().position(|row| row.free() >= columns.len() && is_free(row))
     }
 
-    /// As [`Matrix::insert`], with at most `rows_max` rows (the multiprogramming level). `None` also when all are full.
+    /// Like [`Matrix::insert`], with at most `rows_max` rows (the multiprogramming level). Also returns `None` when all are full.
     pub fn insert_within(&mut self, rows_max: usize, job: JobId, cpus: u32, packing: Packing) -> Option<Placement> {
         let room = |row: &Row| self.free_columns(row, cpus, None).is_some();
         let fits = self.rows.len() < rows_max || self.rows.iter().any(room);
         if fits { self.insert(job, cpus, None, packing) } else { None }
     }
 
-    /// Adds empty rows until there are so many.
+    /// Adds empty rows until there are `rows` of them.
     pub(crate) fn add_rows(&mut self, rows: usize) {
         let columns = self.columns.len();
         self.rows.resize_with(rows.max(self.rows.len()), || Row::empty(columns));
     }
 
-    /// Gives a gang these columns of a row, which are free.
+    /// Gives a gang these columns of a row, which must be free.
     pub(crate) fn put(&mut self, row: usize, columns: &[u32], job: JobId) {
         self.fill(row, columns, job);
     }
 
-    /// Takes a gang out. Its row stays, even when nobody else lives there.
+    /// Removes a gang. Its row stays, even when it is empty.
     pub fn remove(&mut self, job: JobId) {
         for row in &mut self.rows {
             for cell in row.cells.iter_mut().filter(|cell| **cell == Some(job)) {
@@ -198,14 +198,14 @@ impl Matrix {
         }
     }
 
-    /// Drops rows without gangs, then gives up every row whose gangs all fit into the others.
+    /// Removes empty rows, then gives up every row whose gangs all fit into the others.
     pub fn unify(&mut self) {
         self.rows.retain(|row| row.free() < row.cells.len());
         while self.give_up_one_row() {}
     }
 
-    /// Moves the gangs of some row to others and drops it, if that can be; else changes nothing. The emptiest rows are
-    /// tried first, of equals the last.
+    /// Moves the gangs of some row to others and removes it, if possible; otherwise changes nothing. The emptiest rows are
+    /// tried first, and of equally empty ones the last.
     fn give_up_one_row(&mut self) -> bool {
         // The gangs of a row need as many free cells elsewhere as it has taken ones.
         if self.rows.iter().map(Row::free).sum::<usize>() < self.columns.len() {
@@ -225,7 +225,7 @@ impl Matrix {
         false
     }
 
-    /// Finds cells for a gang in the present rows: its own columns before others of its node.
+    /// Finds cells for a gang in the present rows: preferably in its own columns, otherwise in others of its node.
     fn adopt(&mut self, job: JobId, own: &[u32]) -> bool {
         let node = own.first().map(|c| self.columns[*c as usize].node);
         let other = |(row, r): (usize, &Row)| Some((row, self.free_columns(r, own.len() as u32, node)?));
@@ -235,7 +235,7 @@ impl Matrix {
         true
     }
 
-    /// The lowest `cpus` free columns of the first permitted node that has so many free in this row; where they are places, the best ones.
+    /// The lowest `cpus` free columns in this row of the first permitted node that has enough; where columns are places, the best ones.
     fn free_columns(&self, row: &Row, cpus: u32, node: Option<NodeId>) -> Option<Vec<u32>> {
         if row.free() < cpus as usize {
             return None;
@@ -267,7 +267,7 @@ impl Matrix {
 }
 
 impl fmt::Display for Matrix {
-    /// A head line with the CPUs, then a line a row; a dot is a free cell.
+    /// A header with the CPUs, then a line per row; a dot is a free cell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = self.columns.iter().any(|c| c.node != self.columns[0].node);
         f.write_str("row")?;

@@ -1,6 +1,6 @@
-//! The plan: who owns which CPUs in which slot, for everybody who reads it the same.
+//! The plan: which job owns which CPUs in which slot, the same for every reader.
 //!
-//! A plan never changes; the next one has a higher generation. Nothing has to be said at a slot boundary, because the
+//! A plan never changes; the next one has a higher generation. No message is needed at a slot boundary, because the
 //! row at a time is a pure function of the plan and the time (LLNL, "Gang Scheduler Design": "at prearranged times").
 
 use crate::class::Class;
@@ -17,14 +17,14 @@ use alloc::vec::Vec;
 pub struct Turn {
     /// The row of the matrix.
     pub row: u32,
-    /// Who owns CPUs: the gangs that live in the row, alternates, and single-CPU jobs that fill it. Ascending.
+    /// The jobs that own CPUs, ascending: the row's residents, alternates, and single-CPU jobs that fill it.
     pub run: Vec<JobId>,
 }
 
-/// Whether a job takes part.
+/// Whether a job is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// By its policy.
+    /// Scheduled by its policy.
     Scheduled,
     /// A gang that used no CPU: it has no slots and is left to the operating system until it wakes.
     Asleep,
@@ -37,32 +37,32 @@ pub enum Standing {
 pub struct PlannedJob {
     /// Its class.
     pub class: Class,
-    /// The policy in force for it; never [`Policy::Auto`], but what that has chosen.
+    /// The policy in force for it; never [`Policy::Auto`], but the one that auto has chosen.
     pub policy: Policy,
     /// Whether the policy was chosen for it (auto).
     pub auto: bool,
-    /// CPUs at a time.
+    /// CPUs at the same time.
     pub cpus: u32,
     /// Whether it takes part.
     pub standing: Standing,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     pub slot_share: Option<SlotShare>,
     /// Its weight against the other jobs that run at the same time, 1 to 10000.
     pub weight: u32,
     /// Its row and columns, while it has cells.
     pub home: Option<(u32, Vec<u32>)>,
-    /// Its columns are its place.
+    /// Whether its columns are its place.
     pub is_placed: bool,
-    /// How many turns of the cycle it owns CPUs in.
+    /// The number of turns of the cycle in which it owns CPUs.
     pub turns: u32,
 }
 
 /// What a job may do in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disposition {
-    /// It owns its CPUs, or is not a gang with slots at all.
+    /// It owns its CPUs, or is not a gang with slots.
     Run,
-    /// It may use what is left idle.
+    /// It may use CPUs that are idle.
     Background,
     /// It must not run.
     Stop,
@@ -71,19 +71,19 @@ pub enum Disposition {
 /// An immutable plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Rises by one from plan to plan.
+    /// The generation; each plan has the next number.
     pub generation: u64,
     /// The beginning of slot 0.
     pub epoch: Time,
     /// The length of a slot.
     pub slot_length_ns: u64,
-    /// The first slot in which this plan holds.
+    /// The first slot in which this plan is in force.
     pub from_slot: u64,
     /// The machine's policy.
     pub policy: Policy,
     /// What gangs that are not current may do.
     pub sharing: Sharing,
-    /// Who lives where.
+    /// The cells of all gangs with slots.
     pub matrix: Matrix,
     /// The cycle: slot k has turn k modulo its length. Empty while no gang has slots.
     pub turns: Vec<Turn>,
@@ -92,7 +92,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The number of the slot that holds at a time.
+    /// The number of the slot at a time.
     pub fn slot_at(&self, t: Time) -> u64 {
         (t - self.epoch) / self.slot_length_ns
     }
@@ -102,7 +102,7 @@ impl Plan {
         self.epoch + slot.saturating_mul(self.slot_length_ns)
     }
 
-    /// Who owns CPUs in a slot; `None` while no gang has slots.
+    /// The turn of a slot; `None` while no gang has slots.
     pub fn turn(&self, slot: u64) -> Option<&Turn> {
         let cycle = self.turns.len() as u64;
         (cycle > 0).then(|| &self.turns[(slot % cycle) as usize])
@@ -120,7 +120,7 @@ impl Plan {
             (Standing::Suspended, ..) => Disposition::Stop,
             (Standing::Asleep, ..) => Disposition::Run,
             (_, policy, _) if policy.is_local() => Disposition::Run,
-            // What others leave idle would be more than its share.
+            // CPUs that others leave idle would be more than its share.
             _ if planned.slot_share.is_some() => Disposition::Stop,
             (.., Sharing::Soft | Sharing::Paired) => Disposition::Background,
             (.., Sharing::Strict) => Disposition::Stop,
@@ -138,7 +138,7 @@ impl Plan {
         self.jobs.keys().map(move |job| (*job, self.disposition(*job, slot)))
     }
 
-    /// The turns that a gang owns CPUs in, of how many; `None` for a job without slots.
+    /// The turns in which a gang owns CPUs, and the turns in total; `None` for a job without slots.
     pub fn share(&self, job: JobId) -> Option<(u32, u32)> {
         let planned = self.jobs.get(&job)?;
         (planned.turns > 0).then_some((planned.turns, self.turns.len() as u32))
@@ -151,7 +151,7 @@ impl Plan {
         (columns.len() < self.matrix.columns().len()).then_some(columns)
     }
 
-    /// How much of the time between two moments lies in slots in which a job owns CPUs, in nanoseconds.
+    /// The time between `from` and `to` in slots in which a job owns CPUs, in nanoseconds.
     pub fn owned_ns(&self, job: JobId, from: Time, to: Time) -> u64 {
         let cycle_ns = self.slot_length_ns.saturating_mul(self.turns.len() as u64);
         let turns = self.jobs.get(&job).map_or(0, |planned| u64::from(planned.turns));
@@ -166,7 +166,7 @@ impl Plan {
         cycles * turns * self.slot_length_ns + of_rest
     }
 
-    /// The same decisions, whatever the generation and the slot from which they hold.
+    /// Whether the decisions are the same; the generation and the slot from which they are in force are not compared.
     pub(crate) fn same_content(&self, other: &Plan) -> bool {
         self.slot_length_ns == other.slot_length_ns
             && self.policy == other.policy

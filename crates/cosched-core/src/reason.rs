@@ -1,95 +1,95 @@
-//! Why something is done; hosts log it and tests match it.
+//! Reasons of actions; hosts log them and tests match them.
 
 use core::fmt;
 
-/// The reason of an action or of a wake-up.
+/// The reason of an action or of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// A job arrived.
     Arrival,
     /// A job ended.
     Departure,
-    /// A user stopped or resumed a job.
+    /// A user suspended or resumed a job.
     UserRequest,
     /// A class, a policy or the slot length was changed.
     Settings,
     /// A gang used no CPU while it had its slots.
     NoCpuUsed,
-    /// A gang without slots used no CPU for very long.
+    /// A gang without slots used no CPU for a long time.
     NoCpuForLong,
     /// A gang without slots used CPU again.
     CpuUsed,
-    /// A new plan holds.
+    /// A new plan is in force.
     NewPlan,
     /// A slot ends and another begins.
     SlotBoundary,
-    /// It is time to look at what the jobs use.
+    /// It is time to sample the jobs' CPU use.
     SampleDue,
     /// A message waits for a job that is in a receive for it (boost).
     MessageWaiting,
-    /// A message came for a job that does not run (boost).
+    /// A message arrived for a job that does not run (boost).
     MessageArrived,
     /// No message waits, but this job has something to compute (boost).
     HasWork,
     /// A candidate that has had less CPU time than its share (boost).
     BehindItsShare,
-    /// It was boosted a moment ago, and goes on (boost).
+    /// It was boosted a moment ago, and keeps the boost (boost).
     Boosted,
-    /// Nobody can use the CPU (boost).
+    /// No job can use the CPU (boost).
     NoCandidate,
-    /// Nothing is known of it yet (auto).
+    /// The job has not been observed yet (auto).
     NotSeenYet,
-    /// Nobody else wants its CPUs (auto).
+    /// No other job wants its CPUs (auto).
     Alone,
-    /// It waits a lot, and gives its CPUs away meanwhile (auto).
+    /// It waits a lot, and releases its CPUs meanwhile (auto).
     WaitsMuch,
     /// It waits little (auto).
     WaitsLittle,
-    /// It may spin in its waits, and nobody can see it (auto).
+    /// It may spin in its waits, and these cannot be observed (auto).
     MaySpin,
     /// It spins much of its time, although others want its CPUs (auto).
     SpinsInVain,
-    /// A node takes part from now on (cluster).
+    /// A node joined (cluster).
     NodeJoined,
-    /// A node is gone (cluster).
+    /// A node is lost (cluster).
     NodeLost,
-    /// A node that it wants is not there, or gets no new jobs (cluster).
+    /// A node that it requests does not take part, or gets no new jobs (cluster).
     WaitsForNode,
-    /// Those who are ready leave too little memory (cluster).
+    /// The ready jobs leave too little memory (cluster).
     WaitsForMemory,
-    /// Those who have started leave too little disk space (cluster).
+    /// The jobs that have started leave too little disk space (cluster).
     WaitsForDisk,
-    /// A node is another job's alone, or others are where it is to be alone (cluster).
+    /// A node belongs to another job exclusively, or the job needs a node exclusively and others use it (cluster).
     WaitsForExclusive,
-    /// There may be no more rows, and none has room (cluster).
+    /// The maximum number of rows is reached, and none has room (cluster).
     RowsFull,
-    /// What is left is reserved for somebody who came before it (cluster).
+    /// What is left is reserved for an earlier job (cluster).
     BehindOthers,
-    /// Its owner has started as much in its queue as that permits (cluster).
+    /// Its owner has started as much in its queue as the queue permits (cluster).
     UserLimit,
-    /// The nodes that take part could not hold it if they were empty (cluster).
+    /// It would not fit on the nodes that take part even if they were empty (cluster).
     TooLarge,
-    /// The time at which it is to begin has not come (cluster).
+    /// Its begin time has not come (cluster).
     WaitsForTime,
-    /// A job that it comes after has not ended (cluster).
+    /// A job that it follows has not ended (cluster).
     WaitsForJob,
-    /// A job after whose success it was to come has ended otherwise (cluster).
+    /// A job whose success it was to follow has failed (cluster).
     JobFailed,
-    /// It has run for as long as it asked for (cluster).
+    /// It has run for the time that it requested (cluster).
     RunTime,
-    /// A job used more memory than it said (cluster).
+    /// A job used more memory than it requested (cluster).
     MemoryGrew,
-    /// A job is over the time that its queue permits (cluster).
+    /// A job has exceeded the time limit of its queue (cluster).
     TimeLimit,
-    /// Rows and loads were looked at anew (cluster).
+    /// Rows and loads were examined again (cluster).
     Rebalanced,
     /// Working hours or off-hours begin (cluster).
     PeriodBegins,
-    /// The node has not been able to renew its lease (cluster).
+    /// The node could not renew its lease (cluster).
     LeaseOut,
     /// The node's clock is not synchronised (cluster).
     ClockNotSynchronised,
-    /// The node has not seen a plan that may hold by now (cluster).
+    /// The node has not seen a plan that may be in force by now (cluster).
     PlanMissed,
 }
 

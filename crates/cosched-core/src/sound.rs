@@ -1,9 +1,9 @@
-//! What must hold of every plan of a node, checked where it is published, filled or compiled.
+//! Invariants of every plan of a node, checked where it is published, filled or compiled.
 //!
 //! Problem: a plan that contradicts itself freezes the wrong processes, or lets two gangs spin against each other on a CPU. Rule.
-//! What makes a plan checks it afterwards, in release builds too; what is not sound is not run: the host hears of the [`Flaw`],
-//! and the jobs have no slots until the next plan, so that Linux schedules them. That is never an abort: the daemon has other
-//! jobs. A check takes time in proportion to the plan.
+//! The code that makes a plan checks it afterwards, in release builds too; an unsound plan is not run: the host gets the [`Flaw`],
+//! and the jobs have no slots until the next plan, so that Linux schedules them. It never aborts, because the daemon has other
+//! jobs. A check takes time proportional to the plan's size.
 
 use crate::id::JobId;
 use crate::job::Policy;
@@ -15,40 +15,40 @@ use core::fmt;
 /// How a plan contradicts itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// The cells of a gang are not as many as its CPUs, lie beyond its nodes, or are not its own in the matrix.
+    /// The number of a gang's cells is not that of its CPUs, or they lie beyond its nodes, or are not its own in the matrix.
     Cells(JobId),
     /// Two gangs have the same CPU in one slot.
     TwoOnOneCpu {
-        /// The slot's place in the cycle, or its row in a cluster's plan.
+        /// The slot's index in the cycle, or the row in a cluster's plan.
         at: u32,
-        /// Who has the CPU first.
+        /// The first job on the CPU.
         first: JobId,
-        /// Who has it as well.
+        /// The other job on the CPU.
         second: JobId,
     },
     /// Gangs have more CPUs of a node than it has.
     TooManyCpus {
-        /// The slot's place in the cycle.
+        /// The slot's index in the cycle.
         at: u32,
     },
-    /// A slot names a job that has no cells, or names one twice.
+    /// A slot lists a job that has no cells, or lists one twice.
     NotGiven(JobId),
-    /// A gang that spans nodes has other slots or cells here than the cluster's plan gives it.
+    /// A gang that spans nodes has other slots or cells on this node than in the cluster's plan.
     NotAsTheCluster(JobId),
-    /// A job with a share of the slots has more of them.
+    /// A job with a share of the slots has more slots than that.
     OverShare(JobId),
-    /// A turn is of a row that there is not, or line-ups do not come out even.
+    /// A turn is of a row that does not exist, or a cycle is not a whole number of line-ups.
     Turn {
-        /// The turn's place in the cycle, or the row.
+        /// The turn's index in the cycle, or the row.
         at: u32,
     },
-    /// The generation does not follow the last one's, or the plan holds sooner than it may.
+    /// The generation is not above the last one's, or the plan takes effect too early.
     Order(u64),
     /// A job has no disposition, or a job that does not exist has one.
     Jobs {
-        /// How many are told what they may do.
+        /// The number of jobs with a disposition.
         told: usize,
-        /// How many there are.
+        /// The number of jobs.
         there: usize,
     },
 }
@@ -81,17 +81,17 @@ type Home = (u32, Vec<u32>);
 const BITS: usize = u64::BITS as usize;
 
 impl Plan {
-    /// Whether no two gangs have one CPU in a slot, and all that is said of a gang agrees.
+    /// Checks that no two gangs have the same CPU in a slot, and that everything about a gang agrees.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The first violated invariant.
     pub fn check(&self) -> Result<(), Flaw> {
-        // A single-CPU job fills any free column of its node, where columns are counted.
+        // Where columns only count CPUs, a single-CPU job fills any free column of its node.
         let has_places = self.matrix.has_places();
         self.check_with(|turn, _, (row, columns)| has_places || columns.len() > 1 || *row == turn.row)
     }
 
-    /// The same, and that the plan comes after this one.
+    /// Like `check`, and checks that the plan comes after `before`.
     pub(crate) fn check_after(&self, before: &Plan) -> Result<(), Flaw> {
         match self.generation > before.generation {
             true => self.check(),
@@ -99,13 +99,13 @@ impl Plan {
         }
     }
 
-    /// Gangs of which `is_tied` says so have their own cells in a turn, others any free ones of their node.
+    /// Gangs for which `is_tied` is true must have their own cells in a turn, others any free ones of their node.
     pub(crate) fn check_with(&self, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {
         let mut gangs = Gangs::new(self)?;
         let mut last: Vec<&[JobId]> = vec![&[]; self.matrix.rows().len()];
         for (at, turn) in (0..).zip(&self.turns) {
             let last = last.get_mut(turn.row as usize).ok_or(Flaw::Turn { at })?;
-            // A row with nobody's gang to lend its free cells to has the same run every time.
+            // A row without guests in its free cells has the same jobs in each of its turns.
             if *last != turn.run {
                 gangs.check(at, turn, &is_tied)?;
                 *last = &turn.run;
@@ -124,7 +124,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Leaves all jobs to the operating system, but for those that are stopped for another reason than slots.
+    /// Leaves all jobs to the operating system, except those that are stopped for another reason than slots.
     pub(crate) fn drop_slots(&mut self) {
         self.turns.clear();
         self.jobs.values_mut().for_each(|job| (job.policy, job.turns, job.home) = (Policy::Local, 0, None));
@@ -135,7 +135,7 @@ impl Plan {
 struct Gang<'a> {
     id: JobId,
     cpus: u32,
-    /// The place of its node.
+    /// The index of its node.
     node: usize,
     home: &'a Home,
 }
@@ -144,9 +144,9 @@ struct Gang<'a> {
 struct Gangs<'a> {
     gangs: Vec<Gang<'a>>,
     bits: Vec<u64>,
-    /// How many words the columns take.
+    /// The number of words that the columns take.
     words: usize,
-    /// How many CPUs each node has.
+    /// The number of CPUs of each node.
     has: Vec<u32>,
     left: Vec<u32>,
     taken: Vec<u64>,
@@ -173,7 +173,7 @@ impl Gangs<'_> {
         Ok(all)
     }
 
-    /// A gang, if its cells are as many as it needs, its own, and on one node.
+    /// A gang, if it has the right number of cells, and they are its own and on one node.
     fn add<'a>(&mut self, plan: &'a Plan, id: JobId, job: &'a PlannedJob, node_of: &[usize]) -> Option<Gang<'a>> {
         let home = job.home.as_ref()?;
         let cells = plan.matrix.rows().get(home.0 as usize)?.cells();
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::{Class, Job, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Shares, Sharing, Time};
 
-    /// Jobs 1 and 2 side by side, 3 and 4 in rows of their own, and 5 that fills what is free.
+    /// Jobs 1 and 2 side by side, 3 and 4 in rows of their own, and 5, which fills free cells.
     fn plan() -> Plan {
         let mut planner = Planner::new(PlannerConfig {
             nodes: vec![Node { id: NodeId(0), cpus: 4 }],
@@ -266,7 +266,7 @@ mod tests {
             plan.turns[turn].run = vec![JobId(2), JobId(3)];
         };
         assert!(matches!(broken(both), Err(Flaw::TooManyCpus { .. })));
-        // There are as many CPUs as they want, and both want the same.
+        // There are as many CPUs as they want, but both want the same ones.
         let same = |plan: &mut Plan| {
             plan.matrix.remove(JobId(2));
             plan.matrix.add_rows(4);

@@ -1,4 +1,4 @@
-//! Time as the core sees it.
+//! Time in the core.
 
 use core::ops::{Add, Sub};
 

@@ -1,8 +1,8 @@
-//! How the CPUs of a node hang together: which share a core, a cache, a NUMA node, a socket.
+//! The topology of a node's CPUs: which of them share a core, a cache, a NUMA node, a socket.
 
 use alloc::vec::Vec;
 
-/// One CPU. The numbers name what it is part of, and mean nothing but equal or not; a core, cache and NUMA node has a number of its own on
+/// One CPU. The numbers identify what it is part of, and can only be compared for equality; cores, caches and NUMA nodes are numbered over
 /// the whole machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Cpu {
@@ -10,7 +10,7 @@ pub struct Cpu {
     pub socket: u32,
     /// Its NUMA node.
     pub numa_node: u32,
-    /// Its last level of cache, usually L3.
+    /// Its last-level cache, usually L3.
     pub cache: u32,
     /// Its core; CPUs of one core are siblings.
     pub core: u32,
@@ -23,12 +23,12 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Of these CPUs.
+    /// The topology of these CPUs, in the order of the columns.
     pub fn new(cpus: Vec<Cpu>) -> Topology {
         Topology { cpus }
     }
 
-    /// Of so many CPUs that are all alike: a core each, one cache.
+    /// A number of equal CPUs: one core each, one cache for all.
     pub fn flat(cpus: u32) -> Topology {
         Topology { cpus: (0..cpus).map(|core| Cpu { core, ..Cpu::default() }).collect() }
     }

@@ -1,25 +1,25 @@
-//! The adjusting rules: Roysden 2004, section 4, "Adjusting scheduling". One of these per thread of a stage.
+//! The adjusting rules: Roysden 2004, section 4, "Adjusting scheduling". One [`Adjusting`] per thread of a stage.
 //!
-//! Problem: to change priorities while a pipeline runs, from what a stage can see by itself.
+//! Problem: to change priorities while a pipeline runs, from what a stage can observe by itself.
 //!
 //! Rule, in the paper's words. First: "a stage calls nice up—permanently lowers its priority—if it observes two or more
 //! buffers in its output queue when it conveyed a completed buffer. The priority is lowered only once". Second: "the
 //! thread calls nice up if it sees a backup and does not already have a lowered priority. The thread also calls nice
 //! down—raises its priority—if it sees no other buffers when it conveys and if it has a lower priority. This technique
-//! requires superuser privileges." The paper gives no nice value, as all had the same effect then; here it is a parameter.
-//! The buffer that is being conveyed is not counted.
+//! requires superuser privileges." The paper gives no nice value, because at that time all had the same effect; here it is a
+//! parameter. The buffer that is being conveyed is not counted.
 
 use super::Change;
 
-/// Buffers in the output queue that are a backup.
+/// The number of buffers in the output queue that counts as a backup.
 const BACKUP: usize = 2;
 
-/// Which of the two rules.
+/// Which of the two rules is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Lower the priority once, for good (Table 4, "Dynamic up").
+    /// Lower the priority once, permanently (Table 4, "Dynamic up").
     Once,
-    /// Lower it, and raise it again (Table 4, "Dynamic up, down"). Raising needs a right.
+    /// Lower it, and raise it again (Table 4, "Dynamic up, down"). Raising needs permission.
     UpDown,
 }
 
@@ -59,7 +59,7 @@ impl Adjusting {
         Some(Change::Nice(nice))
     }
 
-    /// The last change was refused (no right to raise a priority): none is asked for again.
+    /// The last change was refused (no permission to raise a priority): no further one is requested.
     pub fn refused(&mut self) {
         self.is_lowered = !self.is_lowered;
         self.refused = true;

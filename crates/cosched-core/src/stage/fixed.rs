@@ -1,23 +1,23 @@
-//! Settings before the run, from what limits: Roysden 2004, section 4, "Fixed scheduling", and what came after it.
+//! Settings before the run, by the limiting resource: Roysden 2004, section 4, "Fixed scheduling", and later kernel features.
 //!
 //! The paper's: I/O threads call nice with a positive value ("nice up", a lower priority) or a negative one ("nice
-//! down"). Its best for the compute-bound program was nice up for I/O, 5 % faster; in general "increase the priority of the
+//! down"). The best setting for its compute-bound program was nice up for I/O, 5 % faster; in general "increase the priority of the
 //! threads that contain operations for the limiting resource", or lower the rest. The paper saw no difference between
 //! magnitudes; on today's kernels a step is about 10 % of a share, so ±10 is used.
-//! Since then: slices per thread (EEVDF, Linux 6.12), and classes.
+//! Since then: slices per thread (EEVDF, Linux 6.12), and scheduling classes.
 
 use super::{Class, Resource, Setting};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-/// The nice value of what is raised.
+/// The nice value of a raised stage.
 pub const RAISED: i8 = -10;
-/// The nice value of what is lowered.
+/// The nice value of a lowered stage.
 pub const LOWERED: i8 = 10;
-/// The shortest slice that the kernel takes, µs.
+/// The shortest slice that the kernel accepts, µs.
 pub const SLICE_US_SHORT: u32 = 100;
-/// The longest slice that the kernel takes, µs.
+/// The longest slice that the kernel accepts, µs.
 pub const SLICE_US_LONG: u32 = 100_000;
 /// The real-time priority of [`FixedRule::Fifo`]: the lowest.
 pub const FIFO_PRIORITY: u8 = 1;
@@ -29,31 +29,31 @@ pub enum FixedRule {
     Default,
     /// I/O has lower priority (Table 3, "Nice Up I/O").
     NiceUpIo,
-    /// I/O has higher priority (Table 3, "Nice Down I/O"). Needs a right.
+    /// I/O has higher priority (Table 3, "Nice Down I/O"). Needs permission.
     NiceDownIo,
-    /// Raise the stages of the resource that limits. Needs a right.
+    /// Raise the stages of the limiting resource. Needs permission.
     Raise(Resource),
-    /// Lower the stages of all other resources than the one that limits.
+    /// Lower the stages of all resources except the limiting one.
     LowerRest(Resource),
-    /// Short slices for what blocks: a stage that has had little gets its CPU sooner when it wakes up.
+    /// Short slices for stages that block: a stage that has had little CPU time gets its CPU sooner when it wakes up.
     ShortSlices,
-    /// These, and long slices for what computes, so that it is seldom interrupted.
+    /// Short slices for stages that block, and long ones for stages that compute, so that these are seldom interrupted.
     ShortAndLongSlices,
     /// Short slices for all.
     ShortSlicesAll,
     /// Long slices for all.
     LongSlicesAll,
-    /// `SCHED_BATCH` for the stages of all other resources than the one that limits.
+    /// `SCHED_BATCH` for the stages of all resources except the limiting one.
     BatchRest(Resource),
-    /// `SCHED_IDLE` for these.
+    /// `SCHED_IDLE` for these stages.
     IdleRest(Resource),
     /// `SCHED_BATCH` for all.
     BatchAll,
-    /// `SCHED_FIFO` for the stages of a resource. Needs a right; a stage that computes without end then stops others.
+    /// `SCHED_FIFO` for the stages of a resource. Needs permission; a stage that computes without end then stops others.
     Fifo(Resource),
 }
 
-/// A name that a resource completes, and the rule.
+/// A name that the resource's name is appended to, and the rule.
 type OfResource = (&'static str, fn(Resource) -> FixedRule);
 
 /// The rules whose names need a resource.
@@ -65,7 +65,7 @@ const OF_RESOURCE: [OfResource; 5] = [
     ("fifo", FixedRule::Fifo),
 ];
 
-/// The others.
+/// The other rules.
 const PLAIN: [(&str, FixedRule); 8] = [
     ("default", FixedRule::Default),
     ("nice-up-io", FixedRule::NiceUpIo),
@@ -100,7 +100,7 @@ impl fmt::Display for FixedRule {
     }
 }
 
-/// No rule has this name.
+/// There is no rule of this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownRule;
 
@@ -127,7 +127,7 @@ impl FromStr for FixedRule {
     }
 }
 
-/// The settings of a pipeline's stages, by what they use, under a rule.
+/// The settings of a pipeline's stages, given by their resources, under a rule.
 pub fn settings(rule: FixedRule, stages: &[Resource]) -> Vec<Setting> {
     stages.iter().map(|resource| setting(rule, *resource)).collect()
 }

@@ -1,38 +1,38 @@
-//! What limits a pipeline: the resource, and the stage.
+//! The limiting resource and stage of a pipeline.
 //!
 //! Problem: "it is difficult to determine the limiting resource directly, especially on the fly" (Roysden 2004, section 1);
-//! the paper guesses from the lengths of queues. Since then the kernel tells each thread's CPU time and how long it
-//! waited for a CPU, so that a wait for a device can be told from a wait for a CPU.
+//! the paper guesses from the lengths of queues. Since then the kernel reports each thread's CPU time and how long it
+//! waited for a CPU, so that a wait for a device can be distinguished from a wait for a CPU.
 //!
 //! Rule. The bottleneck is the stage that has work nearly all the time; of several, the last one with a full input queue,
-//! because what is behind it is empty. If the CPUs are used up, or the bottleneck's threads use or wait for a CPU for most
-//! of their busy time, CPU time limits, whatever the stage is called. Otherwise it is busy without a CPU, and its own
-//! resource limits. The bound of a round is max(compute, communicate, I/O) (section 1): CPU time divided among the CPUs, but
+//! because the queue behind it is empty. If the CPUs are used up, or the bottleneck's threads use or wait for a CPU for most
+//! of their busy time, CPU time is the limit, whatever the stage's own resource is. Otherwise the stage is busy without a CPU, and its own
+//! resource is the limit. The bound of a round is max(compute, communicate, I/O) (section 1): CPU time divided among the CPUs, but
 //! no stage is faster than its own threads; of the other resources the time that their busiest stage was blocked or
-//! computed. A device that several stages share may be used more than that: nobody can see it from here.
+//! computed. A device that several stages share may be used more than that: this cannot be seen from the stages' times.
 
 use super::{Resource, StageView, Window};
 
-/// A pipeline that uses so much of all CPU time has no more of it.
+/// A pipeline that uses this part of all CPU time can get no more.
 const CPUS_FULL: f64 = 0.90;
 
-/// Two stages whose busy parts differ by less are equally busy, and the queues decide.
+/// Two stages whose busy parts differ by less than this are equally busy, and the queues decide.
 const EQUALLY_BUSY: f64 = 0.05;
 
-/// What limits a pipeline in a window.
+/// The limit of a pipeline in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
     /// The resource.
     pub resource: Resource,
     /// The bottleneck; none if nothing worked, or if the CPUs are used up by all stages together.
     pub stage: Option<usize>,
-    /// How much of the window the resource was in use, 0 to 1: what is missing to 1 could be gained.
+    /// The part of the window in which the resource was in use, 0 to 1; the rest to 1 could be gained.
     pub share: f64,
     /// The part of its threads' time that the bottleneck waited for a CPU, 0 to 1.
     pub delay: f64,
 }
 
-/// The least time that the window's work needs, by resource. Units: ns.
+/// The shortest time that the window's work needs, by resource. Units: ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bound {
     /// CPU time of all stages over the CPUs, or the busiest stage's over its threads if that is more.
@@ -78,7 +78,7 @@ pub fn bound(window: &Window) -> Bound {
     bound
 }
 
-/// The stage that the others wait for; none if none worked.
+/// The stage that the others wait for; `None` if none worked.
 pub fn bottleneck(window: &Window) -> Option<usize> {
     let busy = |stage: &StageView| window.share(stage.busy_ns) / f64::from(stage.threads.max(1));
     let most = window.stages.iter().map(busy).fold(0.0, f64::max);
@@ -95,7 +95,7 @@ pub fn bottleneck(window: &Window) -> Option<usize> {
     })
 }
 
-/// What limits the pipeline in this window.
+/// The limit of the pipeline in this window.
 pub fn limiting(window: &Window) -> Limit {
     let Some(k) = bottleneck(window) else {
         return Limit { resource: bound(window).limiting(), stage: None, share: 0.0, delay: 0.0 };
@@ -125,7 +125,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A stage by (resource, CPU ms, delay ms, blocked ms, buffers that wait before it) of a window of 100 ms.
+    /// A stage by (resource, CPU ms, delay ms, blocked ms, buffers that wait before it) in a window of 100 ms.
     type Seen = (Resource, u64, u64, u64, f64);
 
     fn window(cpus: u32, stages: &[Seen]) -> Window {

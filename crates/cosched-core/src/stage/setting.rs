@@ -1,4 +1,4 @@
-//! How the threads of a stage are scheduled, and one change of that.
+//! The scheduling of a stage's threads, and single changes of it.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,9 +11,9 @@ pub enum Class {
     Normal,
     /// `SCHED_BATCH`: does not preempt others when it wakes up.
     Batch,
-    /// `SCHED_IDLE`: what the others leave, nearly.
+    /// `SCHED_IDLE`: almost only the CPU time that others leave.
     Idle,
-    /// `SCHED_FIFO` with a priority from 1 to 99: before all of the above. Needs a right.
+    /// `SCHED_FIFO` with a priority from 1 to 99: before all of the above. Needs permission.
     Fifo(u8),
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// How the threads of a stage are to be scheduled; what is `None` stays as the kernel or the user has it.
+/// The scheduling of a stage's threads; fields that are `None` stay as the kernel or the user has set them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Setting {
     /// −20 (first) to 19 (last). `None` is 0.
@@ -37,13 +37,13 @@ pub struct Setting {
     pub slice_us: Option<u32>,
     /// `None` is [`Class::Normal`].
     pub class: Option<Class>,
-    /// The CPUs that it may use. `None` or none: all of the process.
+    /// The CPUs that it may use. `None` or empty: all CPUs of the process.
     pub cpus: Option<Vec<usize>>,
     /// Threads that work as this stage. `None` is 1.
     pub incarnations: Option<u32>,
 }
 
-/// One change to one stage. Values are absolute: who undoes a change sends the value that held before.
+/// One change to one stage. Values are absolute: to undo a change, the value before it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// The nice value.
@@ -52,9 +52,9 @@ pub enum Change {
     SliceUs(u32),
     /// The class.
     Class(Class),
-    /// The CPUs; none: all that the process may use.
+    /// The CPUs; empty: all that the process may use.
     Affinity(Vec<usize>),
-    /// How many threads work as this stage, 1 at least.
+    /// The number of threads that work as this stage, at least 1.
     Incarnations(u32),
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Change {
 }
 
 impl Setting {
-    /// The change that brings the knob which `change` turns back to what it is now.
+    /// The change that restores the value that `change` would replace.
     pub fn inverse(&self, change: &Change) -> Change {
         match change {
             Change::Nice(_) => Change::Nice(self.nice.unwrap_or(0)),
@@ -88,7 +88,7 @@ impl Setting {
         }
     }
 
-    /// Takes the change over.
+    /// Applies the change to this setting.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Nice(nice) => self.nice = Some(*nice),
@@ -99,17 +99,17 @@ impl Setting {
         }
     }
 
-    /// Whether the change would change nothing.
+    /// Whether the change would have no effect.
     pub fn has(&self, change: &Change) -> bool {
         self.inverse(change) == *change
     }
 
-    /// Whether both mean the same: what is not set has the kernel's value.
+    /// Whether both have the same effect: fields that are not set have the kernel's value.
     pub fn means(&self, other: &Setting) -> bool {
         self.changes_from(other).is_empty() && other.changes_from(self).is_empty()
     }
 
-    /// The changes that lead here from `from`.
+    /// The changes that lead from `from` to this setting.
     pub fn changes_from(&self, from: &Setting) -> Vec<Change> {
         let wanted = [
             self.nice.map(Change::Nice),

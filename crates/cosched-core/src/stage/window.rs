@@ -1,9 +1,9 @@
-//! What a host has seen of a pipeline in an interval of time.
+//! Observations of a pipeline in an interval of time.
 //!
-//! All times are of the interval only, and the sum over a stage's threads. A thread's time in a window is `busy` (it has
+//! All times are within the interval, and sums over a stage's threads. A thread's time in a window is `busy` (it has
 //! a buffer and works on it), `wait_in` (it waits for one) or `wait_out` (it waits for room behind it). `cpu` and `delay`
-//! come from the kernel (`/proc/self/task/TID/schedstat`): delay is the time that it was ready to run and did not. What
-//! is left of `busy` after `cpu` and `delay` is time on a device, on the network, or asleep.
+//! come from the kernel (`/proc/self/task/TID/schedstat`): delay is the time in which it was ready to run but did not. The
+//! rest of `busy` without `cpu` and `delay` is time on a device, on the network, or asleep.
 
 use super::Resource;
 use alloc::vec::Vec;
@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 /// What one stage did in a window. Units: ns, buffers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageView {
-    /// What it mostly uses, as its author says.
+    /// Its main resource, as its author states it.
     pub resource: Resource,
-    /// Threads that worked as this stage, 1 at least; of a stage on shared workers, how many of these can at once.
+    /// Threads that worked as this stage, at least 1; for a stage on shared workers, the number of workers that can do so at once.
     pub threads: u32,
     /// Buffers that it finished.
     pub rounds: u64,
@@ -29,14 +29,14 @@ pub struct StageView {
     pub wait_out_ns: u64,
     /// Mean number of buffers that waited before it.
     pub queue_in: f64,
-    /// The most that can wait there; 0: not known.
+    /// The capacity of that queue; 0: unknown.
     pub queue_in_max: u32,
-    /// How many incarnations it may have; 0 or 1: no more than one.
+    /// The number of incarnations that it may have; 0 or 1: only one.
     pub replicable_to: u32,
 }
 
 impl StageView {
-    /// A stage with one thread that did nothing.
+    /// A stage with one thread, without any activity.
     pub const fn idle(resource: Resource) -> StageView {
         StageView {
             resource,
@@ -53,7 +53,7 @@ impl StageView {
         }
     }
 
-    /// CPU time and the wait for it, as a part of the busy time: the kernel counts both also outside of it.
+    /// CPU time within the busy time: the kernel counts it also outside of that.
     pub(crate) fn on_cpu_ns(&self) -> u64 {
         self.cpu_ns.min(self.busy_ns)
     }
@@ -63,12 +63,12 @@ impl StageView {
         self.delay_ns.min(self.busy_ns - self.on_cpu_ns())
     }
 
-    /// Time in which it had a buffer and waited for something else than a CPU: a device, the network, a sleep.
+    /// Time in which it had a buffer and waited for something other than a CPU: a device, the network, a sleep.
     pub(crate) fn blocked_ns(&self) -> u64 {
         self.busy_ns - self.on_cpu_ns() - self.delayed_ns()
     }
 
-    /// How full its input queue is, 0 to 1; 0 if not known.
+    /// How full its input queue is, 0 to 1; 0 if that is unknown.
     pub(crate) fn fill(&self) -> f64 {
         if self.queue_in_max == 0 { 0.0 } else { (self.queue_in / f64::from(self.queue_in_max)).clamp(0.0, 1.0) }
     }
@@ -81,12 +81,12 @@ pub struct Window {
     pub length_ns: u64,
     /// CPUs that the pipeline may use, 1 at least.
     pub cpus: u32,
-    /// Buffers that came out at the end, of all paths together.
+    /// Buffers that came out at the end, on all paths together.
     pub rounds: u64,
-    /// The stages in the order of flow; where a pipeline has several paths, a stage stands behind all that feed it.
+    /// The stages in the order of flow; where a pipeline has several paths, a stage comes after all stages that feed it.
     pub stages: Vec<StageView>,
     /// CPU time on these CPUs that was not the pipeline's: of other processes, of interrupts, stolen by a hypervisor
-    /// (`/proc/stat`, all but idle and iowait, less what the pipeline used). None: nobody looked.
+    /// (`/proc/stat`, all but idle and iowait, minus what the pipeline used). `None`: not measured.
     pub others_ns: Option<u64>,
 }
 
@@ -102,8 +102,8 @@ impl Window {
         self.share(cpu_ns) / f64::from(self.cpus.max(1))
     }
 
-    /// The part of all CPU time of the window that others used. If nobody looked, it is guessed: a thread that waits for a
-    /// CPU for longer than the pipeline can have had all CPUs waits for somebody else.
+    /// The part of all CPU time of the window that others used. If it was not measured, it is estimated: a thread that waits for a
+    /// CPU for longer than the pipeline can have had all CPUs waits for another program.
     pub fn others_share(&self) -> f64 {
         if let Some(ns) = self.others_ns {
             return (self.share(ns) / f64::from(self.cpus.max(1))).min(1.0);
@@ -113,7 +113,7 @@ impl Window {
         (longest - self.cpu_share()).clamp(0.0, 1.0)
     }
 
-    /// Buffers per second, as a mean over the stages: less grainy than what came out at the end.
+    /// Buffers per second, as a mean over the stages: finer than the count of buffers at the end.
     pub fn rate(&self) -> f64 {
         let (count, rounds) = self.stages.iter().fold((0_u64, 0), |(n, sum), stage| (n + 1, sum + stage.rounds));
         let per_stage = if count == 0 { self.rounds as f64 } else { rounds as f64 / count as f64 };

@@ -1,7 +1,7 @@
-//! Who fills CPUs that the running gang leaves idle: the jobs in the background, in an order that differs from turn to turn.
+//! The jobs that fill CPUs which the running gang leaves idle: those in the background, in an order that differs from turn to turn.
 //!
-//! Kept is when each of them runs, once for the whole table, and the order of a turn is read off that: a list for every turn would be as
-//! large as turns times jobs.
+//! The turns of each of them are stored once for the whole table, and the order in a turn is derived from them: a list for every turn would
+//! take as much memory as turns times jobs.
 
 use super::Entry;
 use crate::plan::Disposition;
@@ -10,12 +10,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// One turn that names a job.
+/// One turn that lists a job.
 #[derive(Debug)]
 struct Run {
     turn: u32,
     job: u16,
-    /// How many turns after the job's previous one; the whole cycle when it has no other.
+    /// The number of turns since the job's previous one; the whole cycle when it has no other.
     since: u32,
 }
 
@@ -24,7 +24,7 @@ struct Run {
 struct Rank {
     /// By turn, then by job.
     runs: Vec<Run>,
-    /// Those that no turn names.
+    /// The jobs that no turn lists.
     never: Vec<u16>,
 }
 
@@ -34,14 +34,14 @@ pub(super) struct Fillers {
     ranks: Vec<Rank>,
     /// The turns of a cycle.
     cycle: u32,
-    /// How many of the jobs some turn names.
+    /// The number of these jobs that have a turn.
     placed: usize,
-    /// Whether each job of the table is one of these.
+    /// For each job of the table, whether it is one of these.
     is_filler: Vec<bool>,
 }
 
 impl Fillers {
-    /// Of these turns, each rising, and jobs.
+    /// The fillers of these jobs; each of the turns must be ascending.
     pub(super) fn new<S>(turns: &[Vec<u16>], jobs: &[Entry<S>]) -> Fillers {
         let is_filler: Vec<bool> = jobs.iter().map(|job| job.otherwise == Disposition::Background).collect();
         let cycle = turns.len() as u32;
@@ -63,7 +63,7 @@ impl Fillers {
                 let turn = k as u32;
                 let since = match last[j].replace(turn) {
                     Some(before) if before < turn => turn - before,
-                    // Its last turn of the cycle before; the present one, when that is its only one.
+                    // Its last turn of the previous cycle; the present turn, when that is its only one.
                     before => turn + cycle - before.unwrap_or(turn),
                 };
                 ranks.entry(Reverse(jobs[j].weight)).or_default().runs.push(Run { turn, job: j as u16, since });
@@ -72,7 +72,7 @@ impl Fillers {
         Fillers { ranks: ranks.into_values().collect(), cycle, placed, is_filler }
     }
 
-    /// How many turns after turn `k` the first job runs that is in the background in it; 0 when none ever does.
+    /// The number of turns after turn `k` until a job runs that is in the background in `k`; 0 when none ever does.
     pub(super) fn pair(&self, turns: &[Vec<u16>], k: usize) -> u32 {
         let fillers = |k: usize| turns[k].iter().filter(|&&j| self.is_filler[usize::from(j)]);
         if fillers(k).count() == self.placed {
@@ -82,7 +82,7 @@ impl Fillers {
         (1..turns.len()).find(comes).unwrap_or(0) as u32
     }
 
-    /// The jobs in the background of turn `k`: those that run `pair` turns later, then, if `all` may, the others by their weight, and those of
+    /// The jobs in the background of turn `k`: those that run `pair` turns later, then, if `all` is set, the others by weight, and those of
     /// one weight by how soon they run.
     pub(super) fn after(&self, k: usize, pair: u32, all: bool) -> impl Iterator<Item = u16> {
         let k = k as u32;
@@ -105,7 +105,7 @@ impl Rank {
         let (before, behind) = self.runs.split_at(from);
         let first = move |run: &&Run| {
             let distance = if run.turn > k { run.turn - k } else { run.turn + cycle - k };
-            // Else it has run since turn k, or runs in it.
+            // Otherwise the job has run since turn k, or runs in it.
             run.since > distance && distance != pair
         };
         behind.iter().chain(before).filter(first).map(|run| run.job).chain(self.never.iter().copied())
@@ -122,7 +122,7 @@ mod tests {
     use alloc::vec;
     use std::time::{Duration, Instant};
 
-    /// The same by its definition.
+    /// The same result, computed from the definition.
     fn by_definition(k: usize, turns: &[Vec<u16>], jobs: &[Entry<()>], all: bool) -> Vec<u16> {
         let runs = |d: usize, j: u16| turns[(k + d) % turns.len()].contains(&j);
         let turns_to = |j: u16| (1..turns.len()).find(|&d| runs(d, j)).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! What runs when: a plan in the form that a slot thread wants, prepared before the boundary, so that nothing is looked up at it.
+//! The table of slots: a plan in the form that a slot thread needs, prepared before the boundary so that nothing has to be looked up at it.
 
 mod fillers;
 
@@ -11,52 +11,52 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use fillers::Fillers;
 
-/// The weight of a job that the plan does not have.
+/// The weight of a job that is not in the plan.
 const WEIGHT_UNPLANNED: u32 = 100;
 
 /// One job of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<S> {
-    /// What switches it.
+    /// The handle by which the slot thread switches it.
     pub switch: S,
     /// Its weight while it runs, 1 to 10000.
     pub weight: u32,
-    /// Its state in the turns that do not name it.
+    /// Its state in turns that do not list it.
     pub otherwise: Disposition,
 }
 
-/// Which of the jobs in the background may use what the running gang leaves idle.
+/// Which of the jobs in the background may use CPUs that the running gang leaves idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fill {
-    /// The gang of the next turn only: with the running one it is a pair (Strazdins & Uhlmann 2004, §6).
+    /// The gang of the next turn only: it forms a pair with the running one (Strazdins & Uhlmann 2004, §6).
     Pair,
-    /// The pair first, then all others by their weight, the largest first; equals in the order of their turns, those of no turn last.
+    /// The pair first, then all others by weight, the largest first; equals in the order of their turns, those without a turn last.
     #[default]
     All,
 }
 
-/// What runs when. Slot k covers the wall clock from `epoch_ns + k·slot_length_ns`, and its turn is `turns[k mod turns.len()]`.
+/// Which jobs run when. Slot k covers the wall clock from `epoch_ns + k·slot_length_ns`, and its turn is `turns[k mod turns.len()]`.
 #[derive(Debug, Clone)]
 pub struct Table<S> {
-    /// When slot 0 starts, in nanoseconds since 1970.
+    /// When slot 0 starts, in nanoseconds since the Unix epoch.
     pub epoch_ns: u64,
-    /// How long each slot is, in nanoseconds.
+    /// The length of a slot, in nanoseconds.
     pub slot_length_ns: u64,
     /// The jobs.
     pub jobs: Vec<Entry<S>>,
-    /// For each turn, the jobs that run in it, as indices into `jobs`. Empty: every job takes its `otherwise` for good.
+    /// For each turn, the jobs that run in it, as indices into `jobs`. Empty: every job is in its `otherwise` state all the time.
     pub turns: Vec<Vec<u16>>,
-    /// Who fills idle CPUs, where the mechanism knows a background.
+    /// Which jobs fill idle CPUs, where the mechanism supports a background.
     pub fill: Fill,
 }
 
 impl<S> Table<S> {
-    /// A table of nothing.
+    /// A table without jobs.
     pub fn empty() -> Table<S> {
         Table { epoch_ns: 0, slot_length_ns: 100_000_000, jobs: Vec::new(), turns: Vec::new(), fill: Fill::All }
     }
 
-    /// Whether it is the same as another one at any time. Where nobody takes turns, slots have no times.
+    /// Whether the two tables are the same at all times. With at most one turn, the times of slots do not matter.
     pub fn is_as(&self, other: &Table<S>) -> bool
     where
         S: PartialEq,
@@ -69,10 +69,10 @@ impl<S> Table<S> {
             && (!is_timed || times(self) == times(other))
     }
 
-    /// One entry for each job that is `here` and, for each turn, the jobs that run in it. Without `slots` there are no turns, and
-    /// all run but the suspended ones. Jobs that the plan does not have (yet) are as `unplanned` says.
+    /// Makes one entry for each job in `here` and, for each turn, the jobs that run in it. Without `slots` there are no turns, and
+    /// all jobs run except the suspended ones. `unplanned` gives the state of jobs that the plan does not have (yet).
     ///
-    /// A table that does not say what the plan says is not handed out, but one without turns, and the flaw is told.
+    /// A table that differs from the plan is replaced by one without turns, and the flaw is returned.
     pub fn compile(
         plan: &Plan,
         mut here: BTreeMap<JobId, S>,
@@ -108,7 +108,7 @@ impl<S> Table<S> {
         (table, flaw)
     }
 
-    /// Whether the turns are those of the plan, in which its jobs that are here are `ids`, and nobody is missing.
+    /// Checks that the turns are those of the plan (`ids` are its jobs on this node), and that no job is missing.
     fn check(&self, plan: &Plan, ids: &[JobId], there: usize, slots: bool) -> Result<(), Flaw> {
         let turns = if slots { &plan.turns[..] } else { &[] };
         if self.jobs.len() != there || ids.len() > there {
@@ -137,29 +137,29 @@ impl<S> Table<S> {
     }
 }
 
-/// One turn, with its differences from the turn before it.
+/// One turn, with its differences from the previous one.
 #[derive(Debug)]
 pub struct Turn {
-    /// The jobs that it names, in rising order.
+    /// The jobs that it lists, ascending.
     run: Box<[u16]>,
     /// The jobs that start to run.
     pub enter: Box<[u16]>,
-    /// The jobs that stop to run.
+    /// The jobs that stop running.
     pub leave: Box<[u16]>,
-    /// How many turns later the next job in the background runs; 0 when none ever does.
+    /// The number of turns until the next job of the background runs; 0 when none ever does.
     pair: u32,
-    /// How many slots later the next turn with differences is; 0 when there is none.
+    /// The number of slots until the next turn with differences; 0 when there is none.
     pub next_change: u32,
 }
 
-/// A table made ready for the slot thread. Its size and the work for it grow as the jobs and what the turns name, not as their product: users
-/// register thousands, and each of them makes a new table.
+/// A table prepared for the slot thread. Its size and preparation time grow with the sum of the jobs and the turns' entries, not with their
+/// product: users register thousands of jobs, and each of them makes a new table.
 #[derive(Debug)]
 pub struct Prepared<S> {
-    /// Which table it is, as whoever installs it counts.
+    /// The table's number, counted by the caller that installs it.
     pub number: u64,
     epoch_ns: i64,
-    /// How long each slot is.
+    /// The length of a slot.
     pub slot_length_ns: i64,
     /// The jobs.
     pub jobs: Vec<Entry<S>>,
@@ -171,7 +171,7 @@ pub struct Prepared<S> {
 }
 
 impl<S> Prepared<S> {
-    /// Makes a table ready. Jobs that a turn names and the table lacks are left out.
+    /// Prepares a table. Entries of turns without a job in the table are dropped.
     pub fn new(table: Table<S>, number: u64) -> Prepared<S> {
         let Table { epoch_ns, slot_length_ns, jobs, mut turns, fill } = table;
         for run in &mut turns {
@@ -225,7 +225,7 @@ impl<S> Prepared<S> {
         slot.rem_euclid(self.turns.len() as i64) as usize
     }
 
-    /// The turn of a slot; none in a table without turns.
+    /// The turn of a slot; `None` in a table without turns.
     pub fn turn(&self, slot: i64) -> Option<&Turn> {
         if self.turns.is_empty() { None } else { self.turns.get(self.turn_index(slot)) }
     }
@@ -244,13 +244,13 @@ impl<S> Prepared<S> {
         }
     }
 
-    /// The jobs that run in a slot and not in every slot, in rising order: those that a held part of it holds.
+    /// The jobs that run in a slot but not in every slot, ascending: the held part of the slot holds these.
     pub fn holds(&self, slot: i64) -> impl Iterator<Item = u16> {
         let run = self.turn(slot).map_or(&[][..], |turn| &turn.run);
         run.iter().copied().filter(|job| self.jobs[usize::from(*job)].otherwise != Disposition::Run)
     }
 
-    /// The jobs that may fill CPUs that the running ones of a slot leave idle, in their order. Allocates nothing.
+    /// The jobs that may fill CPUs that the running jobs of a slot leave idle, in their order. Does not allocate.
     pub fn fills(&self, slot: i64) -> impl Iterator<Item = u16> {
         let all = self.fill == Fill::All;
         let turn = self.turn(slot).map(|turn| (self.turn_index(slot), turn.pair));
@@ -258,10 +258,10 @@ impl<S> Prepared<S> {
     }
 }
 
-/// For each turn, how far the next one is that has differences.
+/// For each turn, finds the distance to the next one with differences.
 fn find_changes(turns: &mut [Turn]) {
     let mut next = 0;
-    // Twice round: the first time for what comes after the last turn.
+    // Twice round: the first pass is for what comes after the last turn.
     for k in (0..2 * turns.len()).rev() {
         let turn = &mut turns[k % turns.len()];
         turn.next_change = next;
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!((states(&table), table.turns.len()), (vec![(1, run), (3, stop), (9, run)], 0), "without slots");
     }
 
-    /// Two gangs that take turns, and one that a user has stopped.
+    /// Two gangs that take turns, and a job that a user has suspended.
     fn planned() -> Plan {
         let mut planner = crate::Planner::new(crate::PlannerConfig {
             nodes: [crate::Node { id: crate::NodeId(0), cpus: 2 }].into(),
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(check(|table| table.turns[0].push(9)), Err(Flaw::Turn { at: 0 }), "one that there is not");
     }
 
-    /// Found by this check: an index of 16 bits named job 0 instead of job 65,536, and it ran in that one's slots.
+    /// Regression, found by this check: a 16-bit index referred to job 0 instead of job 65,536, and job 0 ran in the other's slots.
     #[test]
     fn more_jobs_than_can_be_named_are_left_to_linux() {
         let many = 65_537;

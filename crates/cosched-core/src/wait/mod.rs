@@ -1,4 +1,4 @@
-//! How a process waits on a live node: what it and the node tell each other, and how long to spin.
+//! How a process waits on a live node: the page that it shares with the node, and how long to spin.
 
 pub mod page;
 pub mod spin;

@@ -1,33 +1,33 @@
-//! The page of a job: what its waiting processes and their node tell each other.
+//! The page of a job: shared memory between its waiting processes and their node.
 //!
-//! Problem: whether to spin or to give way depends on who else wants the CPUs, which the node knows, and on how the waits
+//! Problem: whether to spin or to yield depends on which other jobs want the CPUs, which the node knows, and on how the waits
 //! of this process end, which only the process knows. Rule: a file of [`SIZE`] bytes per job and node, mapped by the
-//! job's processes (`COSCHED_WAIT_PAGE`) and only read by the daemon, with pread, so that a user who damages his own file
-//! harms nobody else. What the daemon says stands in a [`Head`] of its own, which processes can only read, in a file whose
-//! name ends in [`ORDERS_SUFFIX`]; without that file the page's own head counts. All words are native-endian and atomic; a field has one writer, but for those
-//! that say otherwise. Units: `_ns` is nanoseconds of CLOCK_MONOTONIC or a duration, `_us` microseconds.
+//! job's processes (`COSCHED_WAIT_PAGE`) and only read by the daemon, with pread, so that users who damage their own file
+//! harm no one else. The daemon writes to a separate [`Head`], which processes can only read, in a file whose
+//! name ends in [`ORDERS_SUFFIX`]; without that file the page's own head applies. All words are native-endian and atomic; a field has one
+//! writer, unless its description says otherwise. Units: `_ns` is nanoseconds of CLOCK_MONOTONIC or a duration, `_us` microseconds.
 
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The environment variable that names the job's page.
 pub const PAGE_VARIABLE: &str = "COSCHED_WAIT_PAGE";
-/// Behind the page's name: the file with what the daemon says.
+/// Appended to the page's name: the file that the daemon writes.
 pub const ORDERS_SUFFIX: &str = ".orders";
 /// The environment variable that says how to wait: `busy`, `spin-block[:US]` or `spin-yield[:US]`.
 pub const WAIT_VARIABLE: &str = "COSCHED_WAIT";
 /// The first word of a page: "CSW1".
 pub const MAGIC: u32 = 0x4353_5731;
-/// Processes that fit; those beyond wait as well, but are not counted.
+/// The number of processes that fit; further ones wait as well, but are not counted.
 pub const SLOTS: usize = 255;
 /// The size of a page in bytes.
 pub const SIZE: usize = size_of::<Page>();
 
-/// [`Head::mode`]: spin until the message is there.
+/// [`Head::mode`]: spin until the message arrives.
 pub const BUSY: u32 = 0;
 /// [`Head::mode`]: spin for the spin time, then block.
 pub const SPIN_BLOCK: u32 = 1;
-/// [`Head::mode`]: spin for the spin time, then give way, and spin again.
+/// [`Head::mode`]: spin for the spin time, then yield, and spin again.
 pub const SPIN_YIELD: u32 = 2;
 /// [`Head::spin_us`]: each process finds its own.
 pub const ADAPTIVE: u32 = u32::MAX;
@@ -36,10 +36,10 @@ pub const ADAPTIVE: u32 = u32::MAX;
 pub const COMPUTING: u32 = 0;
 /// [`Slot::state`]: it polls for a message.
 pub const SPINNING: u32 = 1;
-/// [`Slot::state`]: it sleeps until a message comes.
+/// [`Slot::state`]: it sleeps until a message arrives.
 pub const BLOCKED: u32 = 2;
 
-/// What concerns the whole job.
+/// The fields of the whole job.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Head {
@@ -53,34 +53,34 @@ pub struct Head {
     pub rivals: AtomicU32,
     /// The CPUs that the job may use on this node (the daemon writes). 0: not known.
     pub cpus: AtomicU32,
-    /// A futex that a process bumps when it may have served others (every process writes).
+    /// A futex that a process increments when it may have ended another process's wait (every process writes).
     pub doorbell: AtomicU32,
     /// Processes that sleep on the doorbell (every process writes).
     pub sleepers: AtomicU32,
 }
 
-/// What concerns one process. Only its owner writes. Counters rise from zero; who takes the slot of a process that has ended goes on from
-/// where that was, so that the sum over all slots is the job's.
+/// The fields of one process. Only its owner writes. Counters rise from zero; a process that takes over the slot of one that has ended
+/// continues its counters, so that the sum over all slots is the job's.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Slot {
-    /// The process number in the root's view of its pid namespace; 0 is free. Taken by compare-and-exchange.
+    /// The process ID as root sees it in its PID namespace; 0: the slot is free. Taken by compare-and-exchange.
     pub pid: AtomicU32,
     /// [`COMPUTING`], [`SPINNING`] or [`BLOCKED`]; with several threads the last one's.
     pub state: AtomicU32,
     /// The spin time in force, in µs.
     pub spin_us: AtomicU32,
-    /// Since when it is in `state`, in µs modulo 2^32.
+    /// Since when it has been in `state`, in µs modulo 2^32.
     pub since_us: AtomicU32,
-    /// Calls that asked for a message without waiting.
+    /// Calls that polled for a message without waiting.
     pub polls: AtomicU64,
-    /// Waits: rows of such calls.
+    /// Waits: series of such calls.
     pub waits: AtomicU64,
     /// Waits that ended while it still spun.
     pub spins: AtomicU64,
     /// Times that it blocked.
     pub blocks: AtomicU64,
-    /// Times that it gave way.
+    /// Number of times that it yielded.
     pub yields: AtomicU64,
     /// Time spent spinning.
     pub spin_ns: AtomicU64,

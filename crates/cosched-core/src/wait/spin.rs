@@ -1,40 +1,40 @@
-//! How long to spin for a message before giving way.
+//! How long to spin for a message before yielding or blocking.
 //!
-//! Problem: who spins wastes the CPU, who blocks pays for the block and the wake-up, and how long the next message takes
-//! is not known. Rule: begin with a little more than the latency of a message, which is the paper's spin time. Then keep
-//! a histogram of the waits, the old ones fading, and take the spin time `s` that would have cost least in them:
-//! E[min(w, s)] + P(w > s) · C, where `w` is the length of a wait and `C` what a block and its wake-up cost. Another
-//! spin time is taken only where it is better by an eighth, so that noise does not make it flap.
+//! Problem: spinning wastes the CPU, blocking costs the block and the wake-up, and the time until the next message
+//! is unknown. Rule: begin with a little more than the latency of a message, which is the paper's spin time. Then keep
+//! a histogram of the waits, with old ones decaying, and take the spin time `s` that would have cost least for them:
+//! E[min(w, s)] + P(w > s) · C, where `w` is the length of a wait and `C` the cost of a block and its wake-up. A new
+//! spin time is taken only if it is better by an eighth, so that noise does not make it flap.
 //!
-//! Whatever the distribution, the best `s` costs at most twice what one would pay who knew each wait beforehand: `s` = C
-//! does already. Source: Zhang et al. 2000, §2.3 (the start); Karlin, Li, Manasse, Owicki 1991, "Empirical studies of
-//! competitive spinning" (the cost, and the fit to what was seen). Units: nanoseconds.
+//! Whatever the distribution, the best `s` costs at most twice what one would pay with each wait known beforehand, because `s` = C
+//! does so already. Source: Zhang et al. 2000, §2.3 (the start); Karlin, Li, Manasse, Owicki 1991, "Empirical studies of
+//! competitive spinning" (the cost, and the fit to observed waits). Units: nanoseconds.
 
-/// The first octave that is told apart: 512 ns.
+/// The first octave of the histogram begins at 2^9 = 512 ns.
 const OCTAVE_FIRST: u32 = 9;
-/// Octaves, up to 1.07 s.
+/// The number of octaves, up to 1.07 s.
 const OCTAVES: usize = 21;
-/// Parts of an octave: the spin time is right within an eighth.
+/// The parts of an octave, so that the spin time is right within an eighth.
 const PARTS: usize = 8;
-/// Below the first octave, its parts, above the last.
+/// One bucket below the first octave, the parts of all octaves, and one above the last.
 const BUCKETS: usize = OCTAVES * PARTS + 2;
-/// What one wait weighs, so that halving keeps the rare ones for a while.
+/// The weight of one wait, so that halving keeps rare waits for a while.
 const WEIGHT: u16 = 64;
-/// When the waits together weigh this, all are halved: about 256 to 512 of them count.
+/// When the total weight of the waits reaches this, all are halved: about 256 to 512 of them count.
 const WEIGHT_MAX: u32 = 512 * WEIGHT as u32;
-/// No spin time and no block is counted as longer, so that sums fit into their words.
+/// Spin times and blocks are counted as at most this, so that sums do not overflow.
 const LONGEST_NS: u64 = 1 << (OCTAVE_FIRST + OCTAVES as u32);
-/// Waits between two looks for a better spin time, and before the first.
+/// The number of waits between two searches for a better spin time, and before the first.
 const LOOK_EVERY: u32 = 16;
 
-/// What is known before the first wait.
+/// The parameters, known before the first wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpinConfig {
-    /// The spin time until enough waits were seen: a little above the latency of a message.
+    /// The spin time until enough waits were observed: a little above the latency of a message.
     pub start_ns: u64,
-    /// What a block and its wake-up cost.
+    /// The cost of a block and its wake-up.
     pub block_cost_ns: u64,
-    /// No spin time is longer; at most 1.07 s.
+    /// The longest spin time; at most 1.07 s.
     pub max_ns: u64,
 }
 
@@ -46,15 +46,15 @@ impl SpinConfig {
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The message came while the process spun.
+    /// The message arrived while the process spun.
     Spinning,
-    /// The message came while the process was blocked, and woke it.
+    /// The message arrived while the process was blocked, and woke it.
     Blocked,
-    /// The process was blocked and went on without having been woken: what it waited for came in another way.
+    /// The process was blocked and continued without having been woken: what it waited for arrived in another way.
     TimedOut,
 }
 
-/// The spin time of one process or thread, found from its waits.
+/// The spin time of one process or thread, adapted to its waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpinRule {
     config: SpinConfig,
@@ -65,7 +65,7 @@ pub struct SpinRule {
 }
 
 impl SpinRule {
-    /// A rule that has seen no wait.
+    /// A rule without observed waits.
     #[must_use]
     pub const fn new(mut config: SpinConfig) -> Self {
         config.max_ns = least(config.max_ns, LONGEST_NS);
@@ -82,7 +82,7 @@ impl SpinRule {
 
     /// A wait of `waited_ns` is over.
     pub fn waited(&mut self, waited_ns: u64, ended: Ended) {
-        // Who was woken measured his wake-up too; the message was there before.
+        // The measured wait of a process that was woken includes its wake-up; the message arrived before that.
         let wake_ns = if ended == Ended::Blocked { self.config.block_cost_ns / 2 } else { 0 };
         self.buckets[bucket_of(waited_ns.saturating_sub(wake_ns))] += WEIGHT;
         self.weight += u32::from(WEIGHT);
@@ -113,7 +113,7 @@ impl SpinRule {
         }
     }
 
-    /// The cheapest spin time, of all ends of buckets up to the maximum, and its cost; of equals the shortest.
+    /// The cheapest spin time, out of all ends of buckets up to the maximum, and its cost; of equals the shortest.
     fn cheapest(&self) -> (u64, u64) {
         let block_ns = self.config.block_cost_ns;
         let mut best = (0, u64::from(self.weight) * block_ns);
@@ -136,7 +136,7 @@ impl SpinRule {
         best
     }
 
-    /// What the waits seen would have cost with this spin time, times their weight.
+    /// The cost of the observed waits with this spin time, times their weight.
     fn cost(&self, spin_ns: u64) -> u64 {
         let mut cost = 0;
         for (index, &weight) in self.buckets.iter().enumerate().filter(|(_, weight)| **weight > 0) {
@@ -161,12 +161,12 @@ fn bucket_of(wait_ns: u64) -> usize {
     index.min(BUCKETS - 1)
 }
 
-/// The first length above the bucket.
+/// The end (exclusive) of a bucket, in nanoseconds.
 const fn end_of(index: usize) -> u64 {
     if index >= BUCKETS - 1 {
         return u64::MAX;
     }
-    // The end of a bucket is the beginning of the next.
+    // The end of a bucket is the beginning of the next one.
     let (octave, part) = (index / PARTS, index % PARTS);
     ((PARTS + part) as u64) << (octave as u32 + OCTAVE_FIRST - PARTS.ilog2())
 }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn equal_costs_do_not_make_it_flap() {
-        // Either is as good: spin 25 µs through each wait, or block at once.
+        // Both cost the same: to spin 25 µs through each wait, or to block at once.
         let mut rule = after([]);
         let mut changes = 0;
         for i in 0..10_000_u64 {
@@ -268,7 +268,7 @@ mod tests {
             }
         }
 
-        /// The waits fit into the memory of the rule, so their own cost is the oracle. An eighth is for the buckets
+        /// The waits fit into the rule's memory, so their own cost is the oracle. An eighth is allowed for the buckets
         /// and an eighth for the inertia.
         #[test]
         fn costs_at_most_a_quarter_more_than_the_best(

@@ -1,4 +1,4 @@
-//! What the rule asks for, and why.
+//! The changes that the rule requests, and their reasons.
 
 use crate::stage::Change;
 use core::fmt;
@@ -6,73 +6,73 @@ use core::fmt;
 /// One change to one stage, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// The stage, by its place in the order of flow.
+    /// The stage, by its index in the order of flow.
     pub stage: usize,
-    /// What to change.
+    /// The change.
     pub change: Change,
-    /// Why.
+    /// The reason.
     pub why: Reason,
 }
 
-/// A change that the system refused: what the rule would have done.
+/// A change that the rule would have made, but that the system refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The stage.
     pub stage: usize,
-    /// What was asked for.
+    /// The change that was requested.
     pub change: Change,
-    /// Why it was asked for.
+    /// The reason for it.
     pub why: Reason,
 }
 
-/// Why something is tried, kept or taken back. Gains are millionths (ppm) of the rounds per second.
+/// Why something is tried, kept or undone. Gains are millionths (ppm) of the rounds per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// Done before the first window: the stage computes and may have more incarnations.
     MayLimitAlone,
     /// Tried: the stage alone has work all the time, CPUs are idle, and it may have more incarnations.
     LimitsAlone,
-    /// Tried: the stage blocks on a device or the network, and waits for a CPU when it could go on.
+    /// Tried: the stage blocks on a device or the network, and waits for a CPU when it could continue.
     BlocksAndWaitsForCpu,
-    /// Tried: the stage does not limit, and takes CPU time from those that do.
+    /// Tried: the stage does not limit, and takes CPU time from stages that do.
     DoesNotLimit,
-    /// Tried: the stage computes, and is interrupted by those that woke up.
+    /// Tried: the stage computes, and is interrupted by stages that wake up.
     Interrupted,
-    /// Tried: the threads that compute may move between the CPUs.
+    /// Tried: the threads that compute migrate between the CPUs.
     Wanders,
-    /// Tried: back to what held before, as another resource limits now, or as a long time went by.
+    /// Tried: back to the setting before, because another resource limits now, or because much time has passed.
     Doubted,
-    /// The old setting for a while, to compare with.
+    /// The old setting for a while, for comparison.
     Comparing,
-    /// The new setting again, to compare with.
+    /// The new setting again, for comparison.
     ComparingAgain,
     /// Kept: it helped.
     Helped {
         /// The gain.
         gain_ppm: i32,
     },
-    /// Taken back: no gain that stands out from the noise.
+    /// Undone: no gain that is distinct from the noise.
     NoGain {
         /// The gain.
         gain_ppm: i32,
     },
-    /// Taken back at once: it made things worse.
+    /// Undone at once: it made things worse.
     Harmed {
         /// The gain, below 0.
         gain_ppm: i32,
     },
-    /// Taken back: a part of it was refused.
+    /// Undone: a part of it was refused.
     PartRefused,
-    /// Taken back: the pipeline changed or ends while it was on trial.
+    /// Undone: the pipeline changed or ends during the trial.
     CutShort,
     /// Tried: the stage limits, and others take CPU time from it.
     LimitsBesideOthers,
-    /// Taken back: others use the CPUs now, and it gives way to them.
+    /// Undone: others use the CPUs now, and it would yield to them.
     OthersCame,
 }
 
 impl Reason {
-    /// Whether it is a step within a trial: such actions are many, and say nothing new.
+    /// Whether it is a step within a trial: there are many such actions, and they carry no new information.
     pub const fn compares(&self) -> bool {
         matches!(self, Reason::Comparing | Reason::ComparingAgain)
     }

@@ -1,7 +1,7 @@
-//! What can be tried, when, and in which order.
+//! The kinds of changes that can be tried, when, and in which order.
 //!
-//! Each kind has a condition that says why it could help here; without that nothing is tried. The order goes by what was
-//! measured: structure is worth more than priorities, and under competition those that block gain most by being let in at
+//! Each kind has a condition under which it could help; otherwise it is not tried. The order follows from
+//! measurements: structure gains more than priorities, and under competition stages that block gain most if they get a CPU at
 //! once (reference/pipelines.md, section 4).
 
 use super::action::Reason;
@@ -11,48 +11,48 @@ use crate::stage::fixed::{FIFO_PRIORITY, LOWERED, RAISED, SLICE_US_LONG, SLICE_U
 use crate::stage::{Change, Class, Resource};
 use alloc::vec::Vec;
 
-/// A stage that alone wants a CPU for so much of the time may need one more thread.
+/// A stage that alone wants a CPU for this part of the time may need one more thread.
 const ALWAYS_BUSY: f64 = 0.75;
 
-/// A device that is asked for so much of the time may do more at once.
+/// A device that is in use for this part of the time may do more with concurrent requests.
 const ALWAYS_ASKED: f64 = 0.90;
 
-/// A blocking stage that computes more is not given a real-time class: it would starve the others.
+/// A blocking stage that computes more than this is not given a real-time class: it would starve the others.
 const FIFO_COMPUTES_MOST: f64 = 0.30;
 
-/// CPUs have to be used that much before it matters who interrupts whom.
+/// The part of the CPUs that must be in use before it matters which stage interrupts which.
 const CROWDED: f64 = 0.60;
 
-/// A pipeline that uses so much of the CPUs has them all.
+/// A pipeline that uses this part of the CPUs has them all.
 const ALL: f64 = 0.95;
 
-/// Stages whose CPU times differ by less may be bound to a CPU each.
+/// Stages whose CPU times differ by less than this may be bound to a CPU each.
 const EVEN: f64 = 0.15;
 
-/// A way to do better.
+/// A kind of change that may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One more incarnation of a stage.
     Replicate(usize),
-    /// The stages that block in the lowest real-time class.
+    /// The lowest real-time class for stages that block.
     FifoBlocking,
-    /// Nice down for what computes.
+    /// Nice down for stages that compute.
     RaiseComputing,
-    /// Nice down for what blocks.
+    /// Nice down for stages that block.
     RaiseBlocking,
-    /// Short slices for what blocks.
+    /// Short slices for stages that block.
     ShortSlices,
-    /// Long slices for what computes.
+    /// Long slices for stages that compute.
     LongSlices,
-    /// `SCHED_BATCH` for what does not limit.
+    /// `SCHED_BATCH` for stages that do not limit.
     BatchRest,
-    /// Nice up for what does not limit.
+    /// Nice up for stages that do not limit.
     LowerRest,
-    /// A CPU for each stage that computes.
+    /// One CPU for each stage that computes.
     Bind,
 }
 
-/// A right that a kind needs.
+/// The permission that a kind needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
@@ -61,7 +61,7 @@ pub(super) enum Need {
 }
 
 impl Kind {
-    /// All kinds that could make sense here, the most promising first.
+    /// All kinds that could help in this situation, the most promising first.
     pub(super) fn for_situation(now: &Situation, stages: &[StageInfo], config: &Config) -> Vec<Kind> {
         let replicate = now.limit.stage.filter(|stage| replicates(*stage, now, stages)).map(Kind::Replicate);
         if now.is_at_its_bound() {
@@ -69,7 +69,7 @@ impl Kind {
         }
         let computes = now.case.limiting == Resource::Compute;
         let crowded = now.window.cpu_share() >= CROWDED && !now.case.others;
-        // Where the pipeline has all the CPU time, who gets it first does not matter.
+        // Where the pipeline has all the CPU time, it does not matter which stage gets it first.
         let has_all = computes && !now.case.others && now.window.cpu_share() >= ALL;
         let letting_in = now.blocking_waits_for_cpu(stages) && !has_all;
         let fifo = letting_in && none_computes_much(now, stages);
@@ -86,7 +86,7 @@ impl Kind {
         replicate.into_iter().chain(all.into_iter().filter(|(_, when)| *when).map(|(kind, _)| kind)).collect()
     }
 
-    /// What it changes.
+    /// The changes of this kind.
     pub(super) fn changes(self, now: &Situation, stages: &[StageInfo], config: &Config) -> Vec<(usize, Change)> {
         let own = || stages.iter().enumerate().filter(|(_, info)| info.own_threads);
         let all = |when: &dyn Fn(&StageInfo) -> bool, change: Change| -> Vec<(usize, Change)> {
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// Why it is tried.
+    /// The reason for trying it.
     pub(super) fn why(self) -> Reason {
         match self {
             Kind::Replicate(_) => Reason::LimitsAlone,
@@ -127,7 +127,7 @@ impl Kind {
         }
     }
 
-    /// The right that it needs. What lowers a nice value needs it too, to be undone.
+    /// The permission that it needs. A kind that raises nice values needs the one to lower them, too, to be undone.
     pub(super) fn needs(self) -> Need {
         match self {
             Kind::RaiseComputing | Kind::RaiseBlocking | Kind::LowerRest => Need::LowerNice,
@@ -136,17 +136,17 @@ impl Kind {
         }
     }
 
-    /// Whether it does harm as soon as others use the CPUs: it gives way to them.
+    /// Whether it does harm as soon as others use the CPUs, because it yields to them.
     pub(super) fn suffers_from_others(self) -> bool {
         matches!(self, Kind::BatchRest | Kind::LowerRest | Kind::Bind)
     }
 
-    /// What a window with it may lose, as far as one can tell: the ledger is asked with it.
+    /// The part that a window with it may lose, as an estimate; the ledger decides with it.
     pub(super) fn risk(self) -> f64 {
         if self.suffers_from_others() { 0.05 } else { 0.02 }
     }
 
-    /// Kinds that reach the same end: once one of them is kept, the others are not tried.
+    /// Whether the kinds have the same purpose: once one of them is kept, the others are not tried.
     pub(super) fn stands_in_for(self, other: Kind) -> bool {
         let lets_in = |kind| matches!(kind, Kind::FifoBlocking | Kind::RaiseBlocking | Kind::ShortSlices);
         let gives_way = |kind| matches!(kind, Kind::BatchRest | Kind::LowerRest);
@@ -170,7 +170,7 @@ fn none_computes_much(now: &Situation, stages: &[StageInfo]) -> bool {
     blocking.into_iter().all(|(stage, _)| now.computes(stage) <= FIFO_COMPUTES_MOST)
 }
 
-/// One thread for each CPU, with about the same work.
+/// Whether there is one single-threaded computing stage for each CPU, all with about the same work.
 fn is_even(now: &Situation, stages: &[StageInfo], config: &Config) -> bool {
     let computing = || stages.iter().enumerate().filter(|(_, info)| !blocks(info));
     let single = computing()

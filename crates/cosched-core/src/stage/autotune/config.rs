@@ -1,42 +1,42 @@
-//! How bold the rule is, and what it may turn.
+//! The parameters of the rule, and what it may change.
 
 use crate::stage::{Resource, Setting};
 use alloc::vec::Vec;
 
-/// What the process may do that not everybody may.
+/// Permissions of the process beyond those of an ordinary user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rights {
-    /// Lower nice values (`CAP_SYS_NICE` or `RLIMIT_NICE`). Without it a nice value is never touched: what was raised
-    /// could not be taken back.
+    /// Lower nice values (`CAP_SYS_NICE` or `RLIMIT_NICE`). Without it a nice value is never changed, because a raised one
+    /// could not be lowered again.
     pub lower_nice: bool,
     /// Real-time classes (`CAP_SYS_NICE` or `RLIMIT_RTPRIO`), if the user wants them to be used.
     pub real_time: bool,
 }
 
-/// How bold the rule is.
+/// The parameters of the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// What it may do.
+    /// The permissions that it may use.
     pub rights: Rights,
-    /// The CPUs of the pipeline, for affinity. None: threads are not bound.
+    /// The CPUs of the pipeline, for affinity. Empty: threads are not bound.
     pub cpus: Vec<usize>,
     /// The shortest window, ns.
     pub window_ns_min: u64,
     /// The longest window, ns.
     pub window_ns_max: u64,
-    /// A window should have so many rounds, if that does not make it too long.
+    /// The number of rounds that a window should have, if that does not make it too long.
     pub window_rounds: u32,
-    /// What all trials together may have cost, in millionths of the time that has passed.
+    /// The total cost that all trials may have, in millionths of the time that has passed.
     pub loss_ppm_max: u32,
-    /// What they may have cost besides, at the beginning, ns.
+    /// An additional cost that they may have, available from the beginning, ns.
     pub credit_ns: u64,
-    /// A change has to gain so much to be kept, in millionths.
+    /// The smallest gain for which a change is kept, in millionths.
     pub gain_ppm_min: u32,
-    /// Pairs of windows, with the old and the new setting, before anything is kept.
+    /// The number of pairs of windows, with the old and the new setting, before a change can be kept.
     pub pairs_min: u32,
-    /// Pairs after which a change that has not proved itself is taken back.
+    /// The number of pairs after which a change that has not proved itself is undone.
     pub pairs_max: u32,
-    /// What failed rests so long at first, ns; twice as long each time.
+    /// How long a failed kind rests the first time, ns; twice as long each further time.
     pub rest_ns_min: u64,
     /// The longest rest, ns.
     pub rest_ns_max: u64,
@@ -61,15 +61,15 @@ impl Default for Config {
     }
 }
 
-/// A stage, as the host starts it.
+/// A stage as the host starts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageInfo {
-    /// What it mostly uses.
+    /// Its main resource.
     pub resource: Resource,
     /// Whether it has threads of its own. The settings of a stage on shared workers cannot be changed.
     pub own_threads: bool,
-    /// How many incarnations it may have; 0 or 1: no more than one.
+    /// The number of incarnations that it may have; 0 or 1: only one.
     pub replicable_to: u32,
-    /// How it starts.
+    /// Its setting at the start.
     pub start: Setting,
 }

@@ -1,4 +1,4 @@
-//! What the rule remembers: what is kept, what failed when, what it must not do, and what trials have cost.
+//! The rule's memory: which changes are kept, which failed and when, which are refused, and what trials have cost.
 
 use super::candidate::{Kind, Need};
 use super::config::{Config, Rights};
@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     pub(super) kind: Kind,
-    /// What leads to it, and back.
+    /// The changes that make it, and those that undo it.
     pub(super) forward: Vec<(usize, Change)>,
     pub(super) back: Vec<(usize, Change)>,
-    /// What it gained when it was kept, 0.05 for 5 %.
+    /// Its gain when it was kept, 0.05 for 5 %.
     pub(super) gain: f64,
-    /// When it is doubted, and how long it rests after that.
+    /// When it is doubted next, and how long it rests after that.
     pub(super) doubt_ns: u64,
     pub(super) rest_ns: u64,
     /// The cases in which it has proved itself.
@@ -23,14 +23,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Whether it changed something that the other had changed before.
+    /// Whether it changed something that `other` had changed before.
     pub(super) fn builds_on(&self, other: &Kept) -> bool {
         let held_by_other = |back: &(usize, Change)| other.forward.contains(back);
         self.back.iter().any(held_by_other)
     }
 }
 
-/// What did not help in a case rests.
+/// A kind that did not help in a case, and rests.
 #[derive(Debug, Clone, Copy)]
 struct Failed {
     kind: Kind,
@@ -39,7 +39,7 @@ struct Failed {
     rest_ns: u64,
 }
 
-/// Failures, in each case for itself.
+/// Failures, separately for each case.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Failures(Vec<Failed>);
 
@@ -63,7 +63,7 @@ impl Failures {
     }
 }
 
-/// What was refused, and what follows from it.
+/// Refused changes, and what follows from them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bars {
     exact: Vec<(usize, Change)>,
@@ -79,7 +79,7 @@ impl Bars {
         Bars { rights, ..Bars::default() }
     }
 
-    /// The system refused this to a stage that had this setting.
+    /// The system refused this change to a stage with this setting.
     pub(super) fn add(&mut self, stage: usize, change: &Change, setting: &Setting) {
         self.exact.push((stage, change.clone()));
         match change {
@@ -93,7 +93,7 @@ impl Bars {
         }
     }
 
-    /// Whether this must not be asked for, for a stage that has this setting.
+    /// Whether this change must not be requested for a stage with this setting.
     pub(super) fn has(&self, stage: usize, change: &Change, setting: &Setting) -> bool {
         let kind = match change {
             Change::Nice(nice) => *nice < setting.nice.unwrap_or(0) && !self.rights.lower_nice,
@@ -115,7 +115,7 @@ impl Bars {
     }
 }
 
-/// What trials have cost, and may cost.
+/// The cost of trials until now, and what they may still cost.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     spent_ns: f64,
@@ -126,7 +126,7 @@ impl Ledger {
         self.spent_ns += ns.max(0.0);
     }
 
-    /// Whether so much more may be lost, after so long a time.
+    /// Whether `ns` more may be lost after a running time of `now_ns`.
     pub(super) fn allows(&self, ns: f64, now_ns: u64, config: &Config) -> bool {
         let allowed = now_ns as f64 * f64::from(config.loss_ppm_max) / 1e6 + config.credit_ns as f64;
         self.spent_ns + ns <= allowed

@@ -1,24 +1,24 @@
-//! Autotune: find the limiting resource while the pipeline runs, act, watch whether it helped, undo it if not.
+//! Autotune: find the limiting resource while the pipeline runs, make a change, measure whether it helped, undo it if not.
 //!
-//! Problem. Which setting helps depends on what limits and on who else uses the CPUs, nobody knows it beforehand, both
-//! change, and the wrong setting costs far more than the right one gains: nice up for I/O gained 5 % in Roysden 2004 and costs
-//! 30 % beside a competing job on today's Linux. So the rule must be hard to convince.
+//! Problem. Which setting helps depends on what limits and on which other programs use the CPUs; neither is known beforehand, both
+//! change, and a wrong setting costs far more than a right one gains: nice up for I/O gained 5 % in Roysden 2004 and costs
+//! 30 % beside a competing job on today's Linux. So the rule must need strong evidence.
 //!
-//! Rule. Before the first window, stages that compute get the incarnations that they may have, up to one for each CPU: what
-//! finds nothing to do costs nothing, and a stage that limits alone costs more than all priorities gain ([`Autotune::begin`]).
-//! Then it *watches* windows. From a few of them it sees what limits (`limiting`) and whether others are there. Where
+//! Rule. Before the first window, stages that compute get the incarnations that they may have, up to one for each CPU: an
+//! incarnation without work costs nothing, and a stage that limits alone costs more than all priorities gain ([`Autotune::begin`]).
+//! Then the rule *watches* windows. From a few of them it finds the limit (`limiting`) and whether others use the CPUs. Where
 //! nothing can be gained, because a device or a stage that cannot be divided works all the time, it *rests*: it changes
-//! nothing, and looks seldom. Else the first kind of change whose condition holds (`candidate.rs`) goes on *trial*: new
-//! and old setting in turn, in short windows, until the gain stands out from the noise (`trial.rs`). It is kept, or taken
-//! back. What did not help rests for `rest_ns_min` in that case of limiting resource and company, then twice as long each
-//! time. What is kept is doubted when another resource limits, when others come or go, and after the same rests: then the
-//! old setting is on trial, and wins ties. What gives way to others is taken back in the first window that shows some.
+//! nothing, and uses longer windows. Otherwise the first kind of change whose condition holds (`candidate.rs`) is on *trial*: new
+//! and old setting in turn, in short windows, until the gain is distinct from the noise (`trial.rs`). It is kept, or
+//! undone. A kind that did not help rests for `rest_ns_min` in that case of limiting resource and company, then twice as long each
+//! time. A kept change is doubted when another resource limits, when others come or go, and after the same rests: then the
+//! old setting is on trial, and wins ties. A change that yields to others is undone in the first window that shows some.
 //!
 //! Bounds. All trials together may lose `loss_ppm_max` of the time that has passed (and `credit_ns`): a trial begins only if its
 //! likely loss fits. A pipeline whose case does not change has each kind tried at most 2 + log2(max / min) + t / max times.
 //!
-//! The host calls [`Autotune::begin`] once, then [`Autotune::window`] with what its stages did in each interval of about [`Autotune::window_ns`], does
-//! what the actions say, in their order, and tells what the system refused ([`Autotune::refused`]) before the next window.
+//! The host calls [`Autotune::begin`] once, then [`Autotune::window`] with what its stages did in each interval of about [`Autotune::window_ns`],
+//! carries out the actions in their order, and reports what the system refused ([`Autotune::refused`]) before the next window.
 //! Source of the idea: Roysden 2004, sections 1 and 5 ("experimentation may be the best way to improve pipeline performance").
 
 mod action;
@@ -42,30 +42,30 @@ use noise::Noise;
 use situation::{Case, Situation, others_are_there};
 use trial::{Trial, Verdict};
 
-/// Windows that are looked at together, and that have to go by between two trials.
+/// The number of windows that are evaluated together, and that must pass between two trials.
 const WATCHED: usize = 3;
 
 /// Windows are made longer if they differ by more than this.
 const NOISE_WANTED: f64 = 0.02;
 
-/// How much longer at most.
+/// By what factor at most.
 const LONGER_MOST: f64 = 2.0;
 
-/// A resting rule looks so much more seldom.
+/// The factor by which the windows of a resting rule are longer.
 const REST_FACTOR: u64 = 4;
 
-/// What a stage that limits alone may lose with one incarnation, where two could work.
+/// The part that a stage that limits alone may lose with one incarnation, where two could work.
 const ALONE_LOSES: f64 = 0.5;
 
-/// Rounds that drain after a change if nobody knows how many buffers there are.
+/// The number of rounds that drain after a change, if the number of buffers is unknown.
 const DRAINED: u32 = 8;
 
-/// What the rule is doing.
+/// The rule's present activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It watches, and changes nothing.
     Watching,
-    /// It tries something: the settings change from window to window.
+    /// It tries a change: the settings alternate between windows.
     Trying,
     /// Nothing can be gained, or everything failed a short time ago.
     Resting,
@@ -76,11 +76,11 @@ pub enum State {
 enum Subject {
     /// A change.
     New(Kind),
-    /// Being without a change that was kept, by its place.
+    /// Being without a change that was kept, by its index in `kept`.
     Without(usize),
 }
 
-/// A change that was asked for after the last window, and what held before it.
+/// A change that was requested after the last window, and the value before it.
 #[derive(Debug, Clone)]
 struct Asked {
     action: Action,
@@ -104,7 +104,7 @@ pub struct Autotune {
     ledger: Ledger,
     refusals: Vec<Refused>,
     asked: Vec<Asked>,
-    /// What was refused of what was asked for last.
+    /// The refused part of the last request.
     part_refused: Option<(usize, Change)>,
     rests: bool,
     now_ns: u64,
@@ -113,7 +113,7 @@ pub struct Autotune {
 }
 
 impl Autotune {
-    /// A pipeline whose stages are about to start, in the order of flow.
+    /// The rule for a pipeline whose stages, given in the order of flow, are about to start.
     pub fn new(config: Config, stages: &[StageInfo]) -> Autotune {
         Autotune {
             settings: stages.iter().map(|stage| stage.start.clone()).collect(),
@@ -137,8 +137,8 @@ impl Autotune {
         }
     }
 
-    /// What to change before the first window, on so many CPUs. It is doubted as what was kept is, as soon as the ledger lets
-    /// a trial without it be as bad as `ALONE_LOSES`.
+    /// The changes to make before the first window, on this number of CPUs. They are doubted like kept changes, as soon as the ledger
+    /// permits a trial without them to be as bad as `ALONE_LOSES`.
     pub fn begin(&mut self, cpus: u32) -> Vec<Action> {
         self.asked.clear();
         let mut actions = Vec::new();
@@ -164,7 +164,7 @@ impl Autotune {
         actions
     }
 
-    /// How long the next window should be, ns.
+    /// The length that the next window should have, ns.
     pub fn window_ns(&self) -> u64 {
         match &self.trial {
             Some((_, trial)) if trial.settles() => self.settle_ns,
@@ -173,7 +173,7 @@ impl Autotune {
         }
     }
 
-    /// What it is doing.
+    /// The present activity.
     pub fn state(&self) -> State {
         match (&self.trial, self.rests) {
             (Some(_), _) => State::Trying,
@@ -182,18 +182,18 @@ impl Autotune {
         }
     }
 
-    /// The settings that hold now, by stage.
+    /// The settings in force now, by stage.
     pub fn settings(&self) -> &[Setting] {
         &self.settings
     }
 
-    /// What it would have done, had it been allowed to.
+    /// The changes that it would have made without refusals.
     pub fn refusals(&self) -> &[Refused] {
         &self.refusals
     }
 
-    /// Takes a window; answers with what to change now, in this order. One that is empty, or of another number of stages,
-    /// says nothing.
+    /// Takes a window; returns the changes to make now, in this order. A window that is empty, or has another number of stages,
+    /// is not evaluated.
     pub fn window(&mut self, window: &Window) -> Vec<Action> {
         self.asked.clear();
         if window.length_ns == 0 || window.stages.len() != self.stages.len() {
@@ -210,7 +210,7 @@ impl Autotune {
         }
     }
 
-    /// The system refused a change of the last answer. It is never asked for again; what belongs to it is taken back in the
+    /// The system refused a change of the last answer. It is never requested again; changes that belong to it are undone in the
     /// answer to the next window.
     pub fn refused(&mut self, stage: usize, change: &Change) {
         let Some(place) =
@@ -225,14 +225,14 @@ impl Autotune {
         self.part_refused = Some((stage, change.clone()));
     }
 
-    /// The pipeline is about to end: what is on trial is taken back.
+    /// The pipeline is about to end: a change on trial is undone.
     pub fn finish(&mut self) -> Vec<Action> {
         self.asked.clear();
         let trial = self.trial.take().map(|(_, trial)| trial);
         trial.map_or_else(Vec::new, |trial| self.change(&trial.back, Reason::CutShort))
     }
 
-    /// Windows long enough for some rounds; the first after a change as long as the buffers take to drain.
+    /// Chooses windows long enough for some rounds; the first one after a change is as long as the buffers take to drain.
     fn pace(&mut self, window: &Window) {
         let rate = window.rate();
         if rate <= 0.0 {
@@ -240,7 +240,7 @@ impl Autotune {
         }
         let time_of = |rounds: f64| (rounds / rate * 1e9) as u64;
         let Config { window_ns_min, window_ns_max, window_rounds, .. } = self.config;
-        // What is noisy in short windows is less so in longer ones, and has more time to show a lasting effect.
+        // Longer windows are less noisy, and have more time to show a lasting effect.
         let of_trial = self.trial.as_ref().and_then(|(_, trial)| trial.spread()).unwrap_or(0.0);
         let sigma = self.noise.sigma().unwrap_or(0.0).max(of_trial);
         let noisy = (sigma / NOISE_WANTED).clamp(1.0, LONGER_MOST);
@@ -273,7 +273,7 @@ impl Autotune {
         begun.unwrap_or_default()
     }
 
-    /// Others have come: what gives way to them goes, without a trial.
+    /// Others use the CPUs now: undoes what yields to them, without a trial.
     fn give_up_what_gives_way(&mut self) -> Vec<Action> {
         let kept = core::mem::take(&mut self.kept);
         let (gone, kept): (Vec<Kept>, Vec<Kept>) = kept.into_iter().partition(|kept| kept.kind.suffers_from_others());
@@ -281,7 +281,7 @@ impl Autotune {
         gone.iter().rev().flat_map(|gone| self.change(&gone.back, Reason::OthersCame)).collect()
     }
 
-    /// Puts something on trial that was kept in another case, or a long time ago; the last of them first.
+    /// Puts a change on trial that was kept in another case, or a long time ago; the last of them first.
     fn doubt(&mut self, now: &Situation, window: &Window) -> Option<Vec<Action>> {
         let is_due = |kept: &Kept| !kept.proven.contains(&now.case) || self.now_ns >= kept.doubt_ns;
         let is_built_upon = |place: usize| self.kept[place + 1..].iter().any(|kept| kept.builds_on(&self.kept[place]));
@@ -311,12 +311,12 @@ impl Autotune {
         None
     }
 
-    /// Whether something that is kept reaches the same end.
+    /// Whether a kept change has the same purpose.
     fn is_covered(&self, kind: Kind) -> bool {
         self.kept.iter().any(|kept| kept.kind.stands_in_for(kind))
     }
 
-    /// Whether a part of it must not be asked for; then it is noted what would have been done.
+    /// Whether a part of it must not be requested; then records what would have been done.
     fn is_barred(&mut self, kind: Kind, forward: &[(usize, Change)]) -> bool {
         let barred = self.bars.lacks(kind.needs())
             || forward.iter().any(|(stage, change)| self.bars.has(*stage, change, &self.settings[*stage]));
@@ -335,7 +335,7 @@ impl Autotune {
         }
     }
 
-    /// Whether a trial that loses this part of the rounds in its windows fits into what may be lost.
+    /// Whether a trial that loses this part of the rounds in its windows fits into the permitted loss.
     fn may_lose(&self, part: f64) -> bool {
         let each_ns = (self.window_ns + self.settle_ns) as f64;
         let likely_ns = each_ns * f64::from(self.config.pairs_min) * part;
@@ -369,7 +369,7 @@ impl Autotune {
         actions
     }
 
-    /// Others came or went while the old setting held, or came while one held that gives way to them.
+    /// Whether others came or went while the old setting was in force, or came while one was in force that yields to them.
     fn others_changed(&self, subject: Subject, trial: &Trial, window: &Window) -> bool {
         let others = others_are_there(window, self.case);
         let gives_way = matches!(subject, Subject::New(kind) if kind.suffers_from_others());
@@ -396,7 +396,7 @@ impl Autotune {
         self.change(&trial.back, if harmed { Reason::Harmed { gain_ppm } } else { Reason::NoGain { gain_ppm } })
     }
 
-    /// Without it is as good: it goes, and rests as if it had failed.
+    /// It is as good without the change: it is undone, and rests as if it had failed.
     fn drop_kept(&mut self, place: usize, trial: Trial, gain: f64) -> Vec<Action> {
         self.ledger.spend(trial.lost_ns());
         let kept = self.kept.remove(place);
@@ -406,7 +406,7 @@ impl Autotune {
         self.change(&trial.forward, Reason::NoGain { gain_ppm: ppm(-gain) })
     }
 
-    /// Without it is worse: it stays.
+    /// It is worse without the change: it stays.
     fn prove(&mut self, place: usize, trial: Trial, gain: f64) -> Vec<Action> {
         self.ledger.spend(trial.lost_ns());
         let kept = &mut self.kept[place];
@@ -417,7 +417,7 @@ impl Autotune {
         self.change(&trial.back, Reason::Helped { gain_ppm: ppm(-gain) })
     }
 
-    /// A part of what was asked for was refused: the rest of it goes too.
+    /// A part of the requested changes was refused: the rest of them is undone, too.
     fn without_the_rest(&mut self, refused: &(usize, Change)) -> Vec<Action> {
         if let Some((subject, trial)) = self.trial.take() {
             self.ledger.spend(trial.lost_ns());
@@ -432,7 +432,7 @@ impl Autotune {
         self.change(&gone.back, Reason::PartRefused)
     }
 
-    /// Asks for these changes, as far as they change something and may be asked for.
+    /// Requests these changes, except for those without effect and those that must not be requested.
     fn change(&mut self, changes: &[(usize, Change)], why: Reason) -> Vec<Action> {
         let mut actions = Vec::new();
         for (stage, change) in changes {

@@ -1,14 +1,14 @@
-//! Medians, and how far values lie from them.
+//! Medians, and the deviation of values from them.
 
 use alloc::vec::Vec;
 
-/// A normal distribution's standard deviation over its median absolute deviation.
+/// The ratio of a normal distribution's standard deviation to its median absolute deviation.
 const SIGMA_PER_MAD: f64 = 1.4826;
 
-/// The standard error of [`middle`] over that of a mean, for a normal distribution.
+/// The ratio of the standard error of [`middle`] to that of a mean, for a normal distribution.
 const MIDDLE_OVER_MEAN: f64 = 1.09;
 
-/// The median; 0 of nothing.
+/// The median; 0 without values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -19,14 +19,14 @@ pub(super) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The standard deviation that the median absolute deviation of these values stands for.
+/// The standard deviation that corresponds to the median absolute deviation of these values.
 pub(super) fn sigma(values: &[f64]) -> f64 {
     let middle = median(values);
     let off: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     SIGMA_PER_MAD * median(&off)
 }
 
-/// The mean of the middle half of the values: nearly as exact as a mean, nearly as deaf to outliers as a median.
+/// The mean of the middle half of the values: nearly as exact as a mean, and nearly as robust against outliers as a median.
 pub(super) fn middle(values: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -35,18 +35,18 @@ pub(super) fn middle(values: &[f64]) -> f64 {
     if half.is_empty() { 0.0 } else { half.iter().sum::<f64>() / half.len() as f64 }
 }
 
-/// The standard error of [`middle`] of so many values.
+/// The standard error of [`middle`] of `count` values.
 pub(super) fn error_of_middle(sigma: f64, count: usize) -> f64 {
     MIDDLE_OVER_MEAN * sigma / root(count.max(1) as f64)
 }
 
-/// One standard deviation from two, of which one counts so many values, and the other so many.
+/// The pooled standard deviation of `a` and `b`, weighted by their counts of values.
 pub(super) fn pooled(a: f64, count_a: usize, b: f64, count_b: usize) -> f64 {
     let (of_a, of_b) = (count_a as f64, count_b as f64);
     root((a * a * of_a + b * b * of_b) / (of_a + of_b).max(1.0))
 }
 
-/// The square root, by Newton's method: core has none.
+/// The square root, by Newton's method, because core has none.
 fn root(value: f64) -> f64 {
     if value <= 0.0 {
         return 0.0;
@@ -58,19 +58,19 @@ fn root(value: f64) -> f64 {
     guess
 }
 
-/// How much the rates of windows under one setting differ: a trial needs more than that.
+/// The differences between the rates of windows under one setting: a trial's gain must exceed them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Noise {
     /// The last rates under one setting.
     rates: Vec<f64>,
-    /// What the middle one of three in a row was off the mean of its neighbours, as a part of it.
+    /// For three windows in a row, the relative deviation of the middle one from the mean of its neighbours.
     off: Vec<f64>,
 }
 
 impl Noise {
     const KEPT: usize = 15;
 
-    /// One more window under the same setting as the last.
+    /// Adds one more window under the same setting as the last.
     pub(super) fn add(&mut self, rate: f64) {
         self.rates.push(rate);
         if let [before, middle, after] = self.rates[..] {

@@ -1,29 +1,29 @@
-//! What the last windows say together: what limits, who else is there, and whether anything can be gained.
+//! The evaluation of the last windows: what limits, whether others use the CPUs, and whether anything can be gained.
 
 use super::config::StageInfo;
 use crate::stage::{Limit, Resource, StageView, Window, limiting};
 use alloc::vec::Vec;
 
-/// Others are there if they use more of the CPU time …
+/// Others are present if they use more of the CPU time than this …
 const OTHERS_COME: f64 = 0.08;
 
-/// … and gone if they use less.
+/// … and gone if they use less than this.
 const OTHERS_GO: f64 = 0.03;
 
-/// A resource that is used for more of the time has nothing left to gain.
+/// A resource that is used for more of the time than this has nothing left to gain.
 const USED_UP: f64 = 0.97;
 
-/// Blocking stages that wait for a CPU for less of the time, all together, wait for nothing.
+/// Blocking stages that wait for a CPU for less of the time than this, all together, do not count as waiting.
 const WAITS: f64 = 0.005;
 
-/// What limits, and whether others use the CPUs: what failed in one of these cases may help in another.
+/// What limits, and whether others use the CPUs: a kind that failed in one of these cases may help in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) limiting: Resource,
     pub(super) others: bool,
 }
 
-/// Some windows in a row, taken together.
+/// Several windows in a row, merged.
 #[derive(Debug, Clone)]
 pub(super) struct Situation {
     pub(super) window: Window,
@@ -32,7 +32,7 @@ pub(super) struct Situation {
 }
 
 impl Situation {
-    /// Of windows that are not none; `before` is the case that held.
+    /// From at least one window; `before` is the previous case.
     pub(super) fn new(windows: &[Window], before: Option<Case>) -> Option<Situation> {
         let window = windows.iter().skip(1).fold(windows.first()?.clone(), |sum, next| merged(&sum, next));
         let limit = limiting(&window);
@@ -40,9 +40,9 @@ impl Situation {
         Some(Situation { window, limit, case })
     }
 
-    /// Whether the pipeline has all that a better schedule could give it.
+    /// Whether a better schedule could not gain anything.
     pub(super) fn is_at_its_bound(&self) -> bool {
-        // CPUs that are used up by all stages together may still be used for switches and cold caches.
+        // CPU time that is used up by all stages together may still go to switches and cold caches.
         let used = match (self.limit.resource, self.limit.stage) {
             (Resource::Compute, stage) => stage.map_or(0.0, |stage| self.computes(stage)),
             _ => self.limit.share,
@@ -55,7 +55,7 @@ impl Situation {
         self.window.share(stage.delay_ns) / f64::from(stage.threads.max(1))
     }
 
-    /// Whether stages that block would go on sooner if they got a CPU sooner.
+    /// Whether stages that block would continue sooner if they got a CPU sooner.
     pub(super) fn blocking_waits_for_cpu(&self, stages: &[StageInfo]) -> bool {
         let blocking = self.window.stages.iter().zip(stages).filter(|(_, info)| blocks(info) && info.own_threads);
         blocking.map(|(stage, _)| self.delay(stage)).sum::<f64>() >= WAITS
@@ -82,19 +82,19 @@ impl Situation {
             .map_or(0.0, |view| self.window.share(view.busy_ns) / f64::from(view.threads.max(1)))
     }
 
-    /// CPUs that nobody uses.
+    /// The number of idle CPUs.
     pub(super) fn idle_cpus(&self) -> f64 {
         (1.0 - self.window.cpu_share() - self.window.others_share()) * f64::from(self.window.cpus)
     }
 }
 
-/// Whether others use the CPUs in this window; `before` is the case that held.
+/// Whether others use the CPUs in this window; `before` is the previous case.
 pub(super) fn others_are_there(window: &Window, before: Option<Case>) -> bool {
     let threshold = if before.is_some_and(|case| case.others) { OTHERS_GO } else { OTHERS_COME };
     window.others_share() > threshold
 }
 
-/// Whether a stage waits for something else than CPUs by its nature.
+/// Whether a stage by its nature waits for something other than CPUs.
 pub(super) fn blocks(info: &StageInfo) -> bool {
     info.resource != Resource::Compute
 }

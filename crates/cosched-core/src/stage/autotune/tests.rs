@@ -1,4 +1,4 @@
-//! What the rule does in a world that can be computed.
+//! The rule's behaviour in a simulated world whose rates can be computed.
 
 use super::*;
 use crate::stage::{Class, Resource, StageView};
@@ -7,10 +7,10 @@ use alloc::vec;
 
 const MS: u64 = 1_000_000;
 
-/// A pipeline whose rate is a function of its settings, and whose stages divide their time in a stated way.
+/// A pipeline whose rate is a function of its settings, and whose stages divide their time in a given way.
 struct World {
     rule: Autotune,
-    /// What holds, as the host knows it.
+    /// The settings in force, as the host knows them.
     settings: Vec<Setting>,
     /// (resource, CPU, delay, blocked) of each stage, in parts of a thread's time.
     stages: Vec<(Resource, f64, f64, f64)>,
@@ -19,12 +19,12 @@ struct World {
     replicable_to: u32,
     /// The rate, of 1000 a second, by the settings.
     rate: fn(&[Setting]) -> f64,
-    /// Parts of a rate that windows differ by, in turn.
+    /// The relative deviations of the windows' rates, in turn.
     noise: Vec<f64>,
     refuses: fn(usize, &Change) -> bool,
     turn: usize,
     now_ns: u64,
-    /// All that was asked for, with the time in ms.
+    /// All requested changes, with the time in ms.
     told: Vec<(u64, Action)>,
 }
 
@@ -88,7 +88,7 @@ impl World {
         Window { length_ns, cpus: self.cpus, rounds, stages, others_ns }
     }
 
-    /// More incarnations before the first window.
+    /// Adds the incarnations that the rule requests before the first window.
     fn begun(mut self) -> World {
         let actions = self.rule.begin(self.cpus);
         self.obey(actions);
@@ -185,7 +185,7 @@ fn the_stage_that_limits_alone_gets_threads_until_it_does_not() {
     let mut world = World::new(Config::default(), &heavy).replicable_to(8);
     world.cpus = 8;
     world.rate = |settings| [1.0, 1.9, 2.5, 2.51][settings[1].incarnations.unwrap_or(1).min(4) as usize - 1];
-    // The stage stays busy however many it has: only what it gains says when to stop.
+    // The stage stays busy with any number of incarnations: only the gain shows when to stop.
     world.stages[1].1 = 0.98 * 3.0;
     world.run(30);
     assert_eq!(world.settings[1].incarnations, Some(3), "{:?}", world.told);

@@ -2,8 +2,8 @@
 //!
 //! Problem: rounds per second differ from window to window by more than most settings gain, the load of the machine
 //! drifts, and every window with a bad setting costs. So each window with the new setting is compared with the windows of
-//! the old one before and after it, which takes out a drift; the middle of these pairs has to stand out from the noise,
-//! and a trial that looks bad ends at once. Behind every change comes a short window that is not counted, in which the
+//! the old one before and after it, which cancels a drift; the middle of these pairs has to be distinct from the noise,
+//! and a trial that looks bad ends at once. After every change there is a short window that is not counted, in which the
 //! buffers that were filled under the other setting drain.
 
 use super::config::Config;
@@ -11,62 +11,62 @@ use super::noise::{error_of_middle, middle, pooled, sigma};
 use crate::stage::Change;
 use alloc::vec::Vec;
 
-/// Standard errors that a gain has to be above 0.
+/// The number of standard errors by which a gain has to be above 0.
 const STANDS_OUT: f64 = 2.5;
 
-/// The same for one that still looks better after `pairs_max` pairs.
+/// The same for a trial that still looks better after `pairs_max` pairs.
 const STANDS_OUT_LATE: f64 = 1.8;
 
-/// Standard errors that a hope has to be below the gain that is asked for.
+/// A trial is hopeless if its gain plus this number of standard errors is below the required gain.
 const HOPELESS: f64 = 2.0;
 
-/// A loss in the first window that ends a trial whatever the noise is, unless that is still greater.
+/// A loss in one window that ends a trial, unless the noise is even greater.
 const LOSS_AT_ONCE: f64 = 0.10;
 
-/// Standard deviations that one window has to be off to count alone.
+/// The number of standard deviations by which one window has to be off to be sufficient alone.
 const ALONE: f64 = 4.0;
 
-/// The noise that was known before counts as so many pairs.
+/// The number of pairs as which the noise known before the trial counts.
 const KNOWN_COUNTS: usize = 8;
 
-/// The noise of a comparison as long as nothing is known of it.
+/// The noise of a comparison while it is unknown.
 const SIGMA_UNKNOWN: f64 = 0.02;
 
-/// The noise is never thought to be less: a few windows may be equal by chance.
+/// The smallest assumed noise, because a few windows may be equal by chance.
 const SIGMA_MIN: f64 = 0.002;
 
-/// Where a trial is.
+/// The present step of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The new setting has just come.
+    /// The new setting has just been applied.
     SettleNew,
     /// A window with the new setting.
     New,
-    /// The old one has just come back.
+    /// The old setting has just been restored.
     SettleOld,
     /// A window with the old setting.
     Old,
 }
 
-/// What is to be done after a window of a trial.
+/// What to do after a window of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
     /// Nothing: the setting stays for the next window.
     GoOn,
-    /// The old setting again, to compare.
+    /// Apply the old setting again, for comparison.
     ShowOld,
-    /// The new one again.
+    /// Apply the new setting again.
     ShowNew,
-    /// The new setting is kept. It holds the old one now.
+    /// Keep the new setting. The old one is in force now.
     TakeNew {
         /// The gain over the old setting.
         gain: f64,
     },
-    /// The old setting is kept. It holds the new one now.
+    /// Keep the old setting. The new one is in force now.
     TakeOld {
         /// The gain over the old setting.
         gain: f64,
-        /// The new one is clearly worse.
+        /// Whether the new one is clearly worse.
         harmed: bool,
     },
 }
@@ -74,16 +74,16 @@ pub(super) enum Verdict {
 /// A change of some stages, on trial.
 #[derive(Debug, Clone)]
 pub(super) struct Trial {
-    /// The new setting.
+    /// The changes to the new setting.
     pub(super) forward: Vec<(usize, Change)>,
-    /// The old one.
+    /// The changes back to the old one.
     pub(super) back: Vec<(usize, Change)>,
-    /// The new setting is less than the old one: it is kept unless it is worse.
+    /// The new setting removes a change: it is kept unless it is worse.
     reverse: bool,
     step: Step,
     old: Vec<f64>,
     new: Vec<f64>,
-    /// What windows with the new setting lost against the old one, ns.
+    /// The loss of windows with the new setting relative to the old one, ns.
     lost_ns: f64,
 }
 
@@ -94,27 +94,27 @@ impl Trial {
         Trial { forward, back, reverse, step: Step::SettleNew, old, new, lost_ns: 0.0 }
     }
 
-    /// Whether the next window is one that is not counted.
+    /// Whether the next window is not counted.
     pub(super) fn settles(&self) -> bool {
         matches!(self.step, Step::SettleNew | Step::SettleOld)
     }
 
-    /// Whether the new setting holds now.
+    /// Whether the new setting is in force now.
     pub(super) fn has_new(&self) -> bool {
         matches!(self.step, Step::SettleNew | Step::New)
     }
 
-    /// What it has cost so far, ns of the pipeline's time.
+    /// Its cost until now, in ns of the pipeline's time.
     pub(super) fn lost_ns(&self) -> f64 {
         self.lost_ns.max(0.0)
     }
 
-    /// How much its pairs differ; `None` if there are too few.
+    /// The standard deviation of its pairs; `None` if there are too few.
     pub(super) fn spread(&self) -> Option<f64> {
         (self.new.len() >= 3).then(|| sigma(&self.gains()))
     }
 
-    /// Takes the window that has ended; `known` is the noise of one comparison, as far as it is known.
+    /// Takes the window that has ended; `known` is the noise of one comparison, if it is known.
     pub(super) fn window(&mut self, rate: f64, length_ns: u64, known: Option<f64>, config: &Config) -> Verdict {
         match self.step {
             Step::SettleNew => self.go(Step::New, Verdict::GoOn),
@@ -122,7 +122,7 @@ impl Trial {
             Step::New => {
                 self.new.push(rate);
                 let before = self.old.last().copied().unwrap_or(0.0);
-                // The window before that settled was as good or bad.
+                // The uncounted window before it had the same rate.
                 self.lost_ns -= relative(rate, before) * length_ns as f64 * 1.25;
                 let verdict = self.after_new(known, config);
                 self.go(Step::SettleOld, verdict)
@@ -158,7 +158,7 @@ impl Trial {
         (middle(&gains), error_of_middle(sigma, gains.len()))
     }
 
-    /// A window with the new setting has ended: time to give it up?
+    /// A window with the new setting has ended: decides whether to give it up.
     fn after_new(&self, known: Option<f64>, config: &Config) -> Verdict {
         let (gain, error) = self.result(known);
         let least = f64::from(config.gain_ppm_min) / 1e6;
@@ -171,7 +171,7 @@ impl Trial {
             return Verdict::TakeOld { gain: gain.min(last), harmed };
         }
         let hopeless = count >= config.pairs_min && gain + HOPELESS * error < least;
-        // As long as it looks better, going on costs nothing.
+        // As long as it looks better, to continue costs nothing.
         let hopeful = gain >= least && gain > error && count < 2 * config.pairs_max;
         let ends = count >= config.pairs_max && !hopeful;
         let gives_up =
@@ -179,7 +179,7 @@ impl Trial {
         if gives_up { Verdict::TakeOld { gain, harmed: false } } else { Verdict::ShowOld }
     }
 
-    /// A window with the old setting has ended: time to keep the new one?
+    /// A window with the old setting has ended: decides whether to keep the new one.
     fn after_old(&self, known: Option<f64>, config: &Config) -> Verdict {
         let (gain, error) = self.result(known);
         let least = f64::from(config.gain_ppm_min) / 1e6;
@@ -205,7 +205,7 @@ fn relative(rate: f64, to: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Normal numbers: sums of twelve uniform ones, from a generator of Knuth's.
+    /// Normally distributed numbers: sums of twelve uniform ones, from a generator of Knuth's.
     struct Draws(u64);
 
     impl Draws {
@@ -219,11 +219,11 @@ mod tests {
         }
     }
 
-    /// How a trial ends whose new setting gains `gain`, with windows that differ by `noise`; and after how many pairs.
+    /// The result of a trial whose new setting gains `gain`, with windows that differ by `noise`: whether it is kept, the number of pairs, the loss.
     fn outcome(gain: f64, noise: f64, reverse: bool, draws: &mut Draws) -> (bool, usize, f64) {
         let mut rate = |gain: f64| 1000.0 * (1.0 + gain) * (1.0 + noise * draws.normal()).max(0.1);
         let mut trial = Trial::new(Vec::new(), Vec::new(), reverse, rate(0.0));
-        // A comparison has the noise of a window and of the mean of two.
+        // A comparison has the noise of one window and of the mean of two.
         let known = Some(noise * 1.22);
         loop {
             let rate = rate(if trial.has_new() { gain } else { 0.0 });
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// How many of 1000 trials keep the new setting, after how many pairs in the mean, and the mean loss in ms.
+    /// The number of trials out of 1000 that keep the new setting, the mean number of pairs, and the mean loss in ms.
     fn of_1000(gain: f64, noise: f64, reverse: bool) -> (usize, f64, f64) {
         let mut draws = Draws(7);
         let all: Vec<_> = (0..1000).map(|_| outcome(gain, noise, reverse, &mut draws)).collect();
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn doubt_drops_what_is_useless_and_keeps_what_is_not() {
-        // The new setting of a doubt is the one without the change.
+        // In a doubt the new setting is the one without the change.
         for noise in [0.002, 0.02, 0.05] {
             let (dropped, pairs, _) = of_1000(0.0, noise, true);
             assert!(dropped >= 750, "at {noise}: {dropped} after {pairs} pairs");
