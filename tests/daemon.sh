@@ -1,8 +1,8 @@
-# A daemon of a test's own, for scripts: start_daemon, stop_daemon. The script sets `built` (where the programs are), `cgroup` (the
-# daemon's, a name that begins with cst-) and `work` (a folder for its log).
+# A separate daemon for a test, for scripts: start_daemon, stop_daemon. The script sets `built` (where the programs are), `cgroup`
+# (the daemon's, a name that begins with cst-) and `work` (a folder for its log).
 state=
 
-# Starts a daemon under names of its own. A Unix socket's path is short, so it does not lie in the checkout.
+# Starts a daemon under private names. A Unix socket's path is short, so it is not in the checkout.
 start_daemon() {
     state=$(mktemp -d /tmp/cst-tests-XXXXXX) && chmod 755 "$state" || return 1
     export COSCHED_SOCKET=$state/coschedd.sock
@@ -19,7 +19,7 @@ start_daemon() {
     return 1
 }
 
-# Ends the jobs that a failed test has left, the daemon, and what it made.
+# Ends the jobs that a failed test has left and the daemon, and removes what it made.
 stop_daemon() {
     [ -n "$state" ] || return 0
     local mount dir

@@ -1,4 +1,4 @@
-"""A real root daemon and two unprivileged users for the scripts of this folder: what `attack(lab)` is given.
+"""A real root daemon and two unprivileged users for the scripts of this folder: the argument of `attack(lab)`.
 
 Everything runs under private names: a directory in /tmp, a cgroup, a socket. `Lab.end` removes all of it, also after a failure.
 """
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# The users' Python: root's own may lie where they may not look.
+# The users' Python: root's own may be in a place that they cannot access.
 PYTHON = "/usr/bin/python3"
 UID_A, UID_B = 61531, 61532
 PATIENCE_S = 20
@@ -42,7 +42,7 @@ def mounts(*kinds):
 
 
 class User:
-    """An unprivileged user, with the daemon's socket in the environment. `home` is his own directory."""
+    """An unprivileged user, with the daemon's socket in the environment. `home` is the user's own directory."""
 
     def __init__(self, lab, name, uid):
         self.lab, self.name, self.uid = lab, name, uid
@@ -62,7 +62,7 @@ class User:
         return process
 
     def run(self, argv, timeout_s=PATIENCE_S, **options):
-        """Runs a program to its end: its exit code (None when it took too long), output and errors as texts."""
+        """Runs a program until it ends: its exit code (None when it took too long), output and errors as texts."""
         process = self.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **options)
         try:
             out, err = process.communicate(timeout=timeout_s)
@@ -77,11 +77,11 @@ class User:
         return self.popen([PYTHON, "-c", source, *args], **options)
 
     def sh(self, command, **options):
-        """Runs a shell command as this user to its end."""
+        """Runs a shell command as this user until it ends."""
         return self.run(["/bin/bash", "-c", command], **options)
 
     def cosched(self, *args, **options):
-        """Runs `cosched ARGS` as this user to its end."""
+        """Runs `cosched ARGS` as this user until it ends."""
         return self.run([self.lab.bin / "cosched", *args], **options)
 
     def detach(self, *args):
@@ -92,13 +92,13 @@ class User:
 
 
 class Lab:
-    """One attack's world: `daemon()` starts the daemon, `a` and `b` are the users, `root` is root."""
+    """The environment of one attack: `daemon()` starts the daemon, `a` and `b` are the users, `root` is root."""
 
     def __init__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="csa-"))
         self.dir.chmod(0o755)
         self.cgroup = f"csa-{os.getpid()}"
-        # A copy that users may execute, wherever the project lies.
+        # A copy that users may execute, wherever the project is.
         self.bin = self.dir / "bin"
         self.bin.mkdir()
         for program in bin_dir().iterdir():
@@ -111,7 +111,7 @@ class Lab:
         self.a, self.b, self.root = User(self, "a", UID_A), User(self, "b", UID_B), User(self, "root", 0)
 
     def environment(self):
-        """What programs of users and the daemon share."""
+        """The environment that users' programs and the daemon share."""
         return {"COSCHED_SOCKET": str(self.socket), "COSCHED_LOG": "info"}
 
     def daemon(self, config="", wait=True, args=()):
@@ -128,7 +128,7 @@ class Lab:
         return self.process
 
     def restart(self, config=None, wait=True):
-        """kill -9 of the daemon, and another one on its state."""
+        """kill -9 of the daemon, then a new one on its state."""
         self.kill()
         return self.daemon(self.config.read_text() if config is None else config, wait)
 
@@ -142,7 +142,7 @@ class Lab:
         return self.root.cosched("--json", "status", timeout_s=timeout_s).returncode == 0
 
     def json(self, *args):
-        """What `cosched --json ARGS` says to root."""
+        """The answer of `cosched --json ARGS` to root."""
         done = self.root.cosched("--json", *args)
         assert done.returncode == 0, f"cosched {args}: {done.returncode} {done.stderr}\n{self.log()}"
         return json.loads(done.stdout)
@@ -170,13 +170,13 @@ class Lab:
         self.undo.append(undo)
 
     def end(self):
-        """Ends every process and removes every trace."""
+        """Ends every process and removes everything that was made."""
         for undo in reversed(self.undo):
             try:
                 undo()
-            except Exception as e:  # What else there is to remove must go too.
+            except Exception as e:  # Everything else must still be removed.
                 print(f"cleaning up: {e!r}")
-        # The daemon first: it would start what waits for those that are ended.
+        # The daemon first: it would start jobs that wait for the ended ones.
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -186,7 +186,8 @@ class Lab:
                 self.process.wait()
         for job in (mounts("cgroup2")[0] / self.cgroup).glob("job-*"):
             end_cgroup(job)
-        # Before anybody reads an environment: that of a process in the middle of a fork is locked, and of a fork bomb all are.
+        # Before any environment is read: that of a process in the middle of a fork is locked, and in a fork bomb all of them
+        # are.
         for child in self.children:
             try:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -202,13 +203,13 @@ class Lab:
         forget_hierarchy(self.cgroup)
 
     def end_supervisors(self):
-        """Ends what `cosched run --detach` has left: in a session of its own it waits for the daemon to come back."""
+        """Ends what `cosched run --detach` has left: it waits in a session of its own for the daemon to come back."""
         ours = f"COSCHED_SOCKET={self.socket}".encode()
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if ours in (process / "environ").read_bytes().split(b"\0"):
                     os.kill(int(process.name), signal.SIGKILL)
-            except OSError:  # It has ended, or it is none that root may look at (the first process in a container).
+            except OSError:  # It has ended, or root may not look at it (the first process in a container).
                 pass
 
 
@@ -218,7 +219,7 @@ def reachable(program):
 
 
 def end_cgroup(directory):
-    """Thaws and kills all that is in a cgroup."""
+    """Thaws and kills everything in a cgroup."""
     for file, text in [("cgroup.freeze", "0"), ("gang/cgroup.freeze", "0"), ("cgroup.kill", "1")]:
         try:
             (directory / file).write_text(text)
@@ -232,7 +233,7 @@ def forget_hierarchy(name):
 
 
 def remove_cgroups(tree):
-    """Removes a subtree of cgroups; whether it is gone."""
+    """Removes a subtree of cgroups; returns whether it no longer exists."""
     for directory, _, _ in os.walk(tree, topdown=False):
         try:
             os.rmdir(directory)

@@ -1,4 +1,4 @@
-"""B steers, ends, re-classes and reads out A's job; A raises his own class. What held before has to go on holding."""
+"""B controls, ends, re-classes and reads A's job; A raises their own class. What was refused before must still be refused."""
 
 
 def attack(lab):

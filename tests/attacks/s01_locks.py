@@ -1,10 +1,11 @@
-"""A locks all that he can open of the daemon's while it lives, and keeps it: the daemon has to start again, at once."""
+"""A locks every file of the daemon that A can open while it lives, and keeps the locks: the daemon has to start again at once."""
 
 from pathlib import Path
 
 from lab import mounts, wait_until
 
-# Every kind of lock that the kernel lends to who can only read a file, on each file and directory below the places named.
+# Takes every kind of lock that the kernel grants to a process that can only read a file, on each file and directory below
+# the places named.
 GRAB = """
 import fcntl, os, struct, sys, time
 held = []

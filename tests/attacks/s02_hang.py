@@ -1,8 +1,8 @@
-"""A user hangs the daemon: sockets whose last close waits (SO_LINGER), lent to the daemon at the moment in which their program is killed.
+"""A user hangs the daemon: sockets whose last close waits (SO_LINGER), which the daemon has borrowed when their program is killed.
 
-pb looks into the sockets of a job by borrowing them. If the program dies meanwhile, the daemon's close is the last one, and waits for a
-far end that never reads. It may cost the thread that reads this user's sockets, and nothing else: everybody is answered, others' sockets are
-watched. And a driver that hangs for whatever reason is noticed: the daemon is ended, and what was frozen runs.
+pb reads the state of a job's sockets by borrowing them. If the program dies meanwhile, the daemon's close is the last one, and waits for a
+peer that never reads. It may block the thread that reads this user's sockets, and nothing else: all users are answered, others' sockets are
+watched. And a driver that hangs for whatever reason is noticed: the daemon is ended, and frozen jobs run.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ while True:
     kept = kept[-6000:] + [listener.accept()[0]]
 """
 
-# Fills sockets until nothing fits, tells so, and waits to be killed.
+# Fills sockets until nothing fits, reports that, and waits to be killed.
 FILL = r"""
 import resource, socket, struct, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
@@ -66,7 +66,7 @@ def attack(lab):
 
 
 def linger(lab):
-    """Until a close of the daemon's waits for A; everybody is answered in every attempt."""
+    """Tries until a close of the daemon waits for A; all users are answered in every attempt."""
     sink = lab.a.python(SINK, stdout=-1, text=True)
     port = sink.stdout.readline().strip()
     filled, end = lab.a.home / "filled", time.monotonic() + ATTACK_S
@@ -75,7 +75,8 @@ def linger(lab):
         job = lab.a.detach("--policy", "pb", "--cpus", "1", "--", PYTHON, "-c", FILL, port, str(SOCKETS))
         assert wait_until(filled.exists), "the sockets were not filled"
         pids = lab.pids(job)
-        # While the daemon reads the sockets, as far as that can be seen from outside; that takes moments.
+        # While the daemon reads the sockets, as far as that is visible from outside; it takes only
+        # moments.
         until = time.monotonic() + 2
         while not reads(lab) and time.monotonic() < until:
             pass
@@ -96,7 +97,7 @@ def scanners(lab):
 
 
 def text_of(file):
-    """What a file of /proc says; nothing of a thread that has just ended."""
+    """The contents of a file of /proc; empty for a thread that has just ended."""
     try:
         return file.read_text()
     except OSError:
@@ -104,7 +105,7 @@ def text_of(file):
 
 
 def reads(lab):
-    """Whether such a thread is at work."""
+    """Whether such a thread is running."""
     return any(state == "R" for _, state in scanners(lab))
 
 
@@ -122,7 +123,7 @@ def others_are_watched(lab):
 
 
 def hung_driver_is_ended(lab):
-    """One thread of the daemon is stopped, and no other: the slot thread beats on."""
+    """One thread of the daemon is stopped, and no other: the slot thread keeps running."""
     libc = ctypes.CDLL(None, use_errno=True)
     pid = lab.process.pid
     for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
@@ -131,6 +132,6 @@ def hung_driver_is_ended(lab):
 
 
 def was_killed(pid):
-    """Whether this child has been ended by a signal; that it was stopped is told to us too, as we trace it."""
+    """Whether this child was ended by a signal; since we trace it, we are also told when it was stopped."""
     ended, status = os.waitpid(pid, os.WNOHANG | 0x40000000)
     return ended == pid and os.WIFSIGNALED(status)

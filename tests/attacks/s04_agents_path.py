@@ -1,4 +1,4 @@
-"""Root puts the run directory below a directory of A's. A puts his own program where the kernel's agent is, and waits for the daemon's end."""
+"""Root puts the run directory below a directory of A's. A replaces the kernel's agent by a program of their own, and waits for the daemon's end."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def attack(lab):
     daemon = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lab.at_end(lambda: clean(lab, sub))
     try:
-        # It should refuse by itself; an earlier one is up and armed after this.
+        # It should refuse by itself; an earlier version would be running and armed by now.
         words = daemon.communicate(timeout=5)[1].decode()
         assert daemon.returncode == 1 and "owner 61531" in words and "--runtime-dir" in words, words
     except subprocess.TimeoutExpired:

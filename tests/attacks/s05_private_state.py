@@ -1,4 +1,4 @@
-"""A's environment, with a password in it, stands in the daemon's files: B must not read any of them, whatever root's umask is."""
+"""A's environment, with a password in it, is in the daemon's files: B must not be able to read any of them, whatever root's umask is."""
 
 import os
 
@@ -17,7 +17,7 @@ def attack(lab):
     lab.daemon(config)
     job = lab.a.run([lab.bin / "cosched", "run", "--detach", "--queue", "main", "--on-node-loss", "requeue", "--", "sleep", "1000"], env={"AWS_SECRET_ACCESS_KEY": SECRET})
     assert job.returncode == 0, job.stderr
-    # Damaged, so that it is put aside and written again.
+    # Damaged, so that it is moved aside and rewritten.
     lab.kill()
     with open(lab.state / "journal", "ab") as journal:
         journal.write(b"damage\n")

@@ -1,4 +1,4 @@
-"""A takes leases on the wait pages of his jobs when the daemon dies, holds their inodes' locks, and cuts them: the daemon answers at once
+"""A takes leases on the wait pages of A's own jobs when the daemon dies, holds their inodes' locks, and cuts them: the daemon answers at once
 when it is back, and others' jobs start and end."""
 
 import time
@@ -30,7 +30,7 @@ time.sleep(100)
 
 def attack(lab):
     lab.daemon()
-    # The library maps the page, and who has it open for writing is in the way of a lease.
+    # The library maps the page, and a process that has it open for writing prevents a lease.
     jobs = [lab.a.detach("--wait", "spin-block", "--", "env", "-u", "LD_PRELOAD", "sleep", "1000") for _ in range(2)]
     pages = [lab.job(job)["waiting"]["page"] for job in jobs]
     holder = lab.a.python(LEASE, *pages, stdout=-1, text=True)

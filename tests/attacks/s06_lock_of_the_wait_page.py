@@ -1,5 +1,5 @@
-"""A writes into his wait page from memory whose data never come, because they are a file of his own file system (FUSE in a user namespace): the
-kernel holds the page's inode lock meanwhile. The daemon must neither write nor unlink it: it has to answer on, and the job to end."""
+"""A writes into the wait page from memory whose data never arrive, because it maps a file of A's own file system (FUSE in a user namespace): the
+kernel holds the page's inode lock meanwhile. The daemon must neither write nor unlink it: it has to keep answering, and the job has to end."""
 
 import os
 import signal
@@ -57,19 +57,19 @@ os.pwrite(page, memoryview(data), 0)
 def attack(lab):
     lab.daemon()
     job = lab.a.detach("--wait", "spin-block", "--", "sleep", "1000")
-    # As distributions have it.
+    # With the permissions that distributions give it.
     fuse = lab.dir / "fuse"
     os.mknod(fuse, 0o020666, os.makedev(10, 229))
     fuse.chmod(0o666)
     holder = lab.a.python(HOLD, lab.job(job)["waiting"]["page"], fuse, stdout=-1, text=True)
-    # Before the daemon is ended: one that hangs goes on then.
+    # Before the daemon is ended: one that hangs continues then.
     lab.at_end(lambda: os.killpg(holder.pid, signal.SIGKILL))
     said = holder.stdout.readline().strip()
     if said.startswith("none"):
         print(f"SKIPPED: A cannot hold the lock: {said}")
         return
     assert said == "held", said
-    # Its rivals change: there are new orders for A's job.
+    # Its rivals change, so there are new orders for A's job.
     others = [lab.b.detach("--wait", "spin-block", "--cpus", "2", "--", "sleep", "1000") for _ in range(2)]
     assert wait_until(lab.answers, 5), "the daemon waits for A's lock"
     lab.restart(wait=False)

@@ -1,11 +1,11 @@
-"""A Slurm job's name passes for squeue's line of a QOS, and a user registers the name of his next Slurm job himself.
+"""A Slurm job's name looks like squeue's line of a QOS, and a user registers the name of the next Slurm job in advance.
 
 What must hold: the prolog, root's, registers the job in the class of its real QOS, whatever lines are in its name; and a job that the
 user has registered under the name `slurm-19` is not taken for the prolog's.
 """
 
 WIDTHS = (16, 48, 128, 512, 4096)
-# squeue as 22.05 prints: a name with a line in it stands there as it is, and of an array each task has a line.
+# The output of squeue 22.05: a name with a newline is printed as it is, and each task of an array has a line.
 SQUEUE = """#!/usr/bin/python3
 import sys
 columns = next(word for word in sys.argv if word.startswith("--Format=")).split("=")[1].split(",")

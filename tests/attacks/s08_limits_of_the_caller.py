@@ -1,7 +1,7 @@
-"""A stands in cgroups with a CPU quota, a memory limit, a limit of processes, one CPU, a device less, or no huge pages. He starts jobs to get out of them: by `cosched
+"""A is in cgroups with a CPU quota, a memory limit, a limit of processes, one CPU, a device less, or no huge pages, and starts jobs to escape them: by `cosched
 run`, many at once, by joining a job that was started outside, by an empty job. And a job forks without end.
 
-Must hold: each limit is kept, or the run is refused and says which limit of which cgroup; `caller_cgroup = "per-job"` keeps a quota
+Must hold: each limit is kept, or the run is refused and the message names the limit and its cgroup; `caller_cgroup = "per-job"` keeps a quota
 for each job; a job has at most `tasks_per_job` processes, and `cosched limits` says so.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from lab import mounts, remove_cgroups, wait_until
 
 BURN = "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 4: pass\nprint(time.process_time())"
-# How many children it gets; they live until all have been counted.
+# Counts how many children it gets; they live until all have been counted.
 FORK = """
 import os, signal, sys
 pids = []
@@ -54,14 +54,15 @@ def attack(lab):
     rest.limit("cpuset", "", [("cpuset.cpus", 0), ("cpuset.mems", 0)])
 
     lab.daemon('policy = "local"\n[limits]\ntasks_per_job = 60\n')
-    # A quota cannot be shared with whoever stays behind: refused, with what limits whom.
+    # A quota cannot be shared with processes that stay behind: refused, and the message names the
+    # limit and its cgroup.
     outside = lab.a.detach("--", "sleep", "1000")
     refused(quota.run("cosched", "run", "--", "/usr/bin/python3", "-c", BURN))
     refused(quota.run("cosched", "join", "--job", str(outside), "--", "/usr/bin/python3", "-c", BURN))
     status, told = json.loads(quota.run("/usr/bin/python3", "-c", EMPTY).stdout)
     assert status == 403 and "0.10 CPUs" in json.dumps(told), told
 
-    # What is left where it is goes with the process.
+    # The controllers that stay where they are go with the process.
     seen = rest.run("cosched", "run", "--", "cat", "/proc/self/cgroup").stdout
     for controller in ("memory", "pids", "cpuset"):
         assert f":{controller}:/{rest.name}" in seen, seen
@@ -72,13 +73,13 @@ def attack(lab):
 
     stays_where_it_is(lab, v1)
 
-    # Nor has a job without such a caller as many processes as it likes.
+    # A job without such a caller cannot have any number of processes, either.
     forked = lab.a.cosched("run", "--", "/usr/bin/python3", "-c", FORK)
     assert 30 < int(forked.stdout) < 60, forked
     limits = {limit["name"]: limit for limit in json.loads(lab.a.cosched("--json", "limits").stdout)["limits"]}
     assert limits["tasks_per_job"]["max"] == 60 and limits["tasks_per_job"]["used"] >= 1, limits
 
-    # An administrator may let each job have it.
+    # An administrator may give the quota to each job.
     lab.restart('policy = "local"\n[limits]\ncaller_cgroup = "per-job"\n')
     burnt = float(quota.run("cosched", "run", "--", "/usr/bin/python3", "-c", BURN).stdout)
     assert burnt < 4 * 0.2, f"{burnt} s of CPU in 4 s, where 0.1 of a CPU is the limit"
@@ -134,7 +135,7 @@ class Box:
         self.lab.at_end(lambda: wait_until(lambda: remove_cgroups(top), 5))
         for file, value in files:
             (top / file).write_text(str(value))
-        # The limit may stand above the cgroup of the process itself.
+        # The limit may be on an ancestor of the process's cgroup.
         place = top / below
         place.mkdir(exist_ok=True)
         self.places.append(place / "cgroup.procs")

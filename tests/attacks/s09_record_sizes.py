@@ -1,7 +1,7 @@
-"""A gives jobs names, directories, output paths and commands of up to 1 MiB each, so that no list can be read any more, and the disk
-of the state fills; then he suspends and resumes one of them again and again.
+"""A gives jobs names, directories, output paths and commands of up to 1 MiB each, so that lists can no longer be read, and the disk
+of the state fills; then A suspends and resumes one of them again and again.
 
-Must hold: what is too long is refused, lists stay small whatever A does, everybody's `ps` works, and a change of a job writes little.
+Must hold: what is too long is refused, lists stay small whatever A does, `ps` works for all users, and a change of a job writes little.
 """
 
 import json
@@ -61,7 +61,7 @@ def attack(lab):
     own = json.loads(lab.a.python(LIST, stdout=-1, text=True).communicate()[0])
     assert own["bytes"] <= own["jobs"] * 4096, own
     before = written(lab)
-    # His own process is he who churns.
+    # A's own process does the churning.
     churn = lab.a.python(CHURN, str(told["id"]), stdout=-1, text=True)
     assert churn.stdout.readline() == "done\n", "suspend and resume"
     wrote = written(lab) - before
@@ -74,6 +74,6 @@ def attack(lab):
 
 
 def written(lab):
-    """Bytes that the daemon has handed to write(2) so far."""
+    """The number of bytes that the daemon has passed to write(2) so far."""
     lines = Path(f"/proc/{lab.process.pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))

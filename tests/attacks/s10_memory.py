@@ -1,14 +1,14 @@
-"""A makes the daemon hold memory: bodies that do not end, heads that do not end, lists that nobody reads; then rubbish and crowds.
+"""A makes the daemon hold memory: bodies and heads that do not end, lists that are never read; then garbage and crowds of connections.
 
 Must hold: the daemon grows by no more than the budgets of [limits] and the connections' buffers allow, everything unfinished is
-closed after `request_time`, B is answered all the time, and who waits for a job (`/wait`) is not cut off.
+closed after `request_time`, B is answered all the time, and a client that waits for a job (`/wait`) is not cut off.
 """
 
 import time
 from pathlib import Path
 
 REQUEST_TIME_S = 3
-# The user's budget, 16 KiB a connection each way, and what an allocator keeps.
+# The user's budget, 16 KiB per connection in each direction, and what an allocator keeps.
 GROWTH_MAX = (16 + 512 * 32 // 1024 + 48) << 20
 BUSY = 'policy = "local"\n[limits]\nbuffered_bytes = "16M"\nbuffered_bytes_all = "32M"\nrequest_time = "%ds"\n' % REQUEST_TIME_S
 
@@ -34,7 +34,7 @@ def closed(s):
     except OSError: pass
     return True
 """
-# Each says "sent", and how many of its connections the daemon has closed, when it has.
+# Each prints "sent", and later how many of its connections the daemon has closed.
 BODIES = OPEN + """
 body = b"x" * ((1 << 20) - 1)
 inside = opened(512)
@@ -101,14 +101,14 @@ def attack(lab):
 
 
 def started(user, source, *args):
-    """An attacker who has sent all."""
+    """An attacker that has sent everything."""
     process = user.python(source, *args, stdin=-1, stdout=-1, text=True)
     assert process.stdout.readline() == "sent\n"
     return process
 
 
 def look(lab):
-    """The daemon's memory, while B is answered."""
+    """The daemon's memory in bytes, checked while B is answered."""
     assert lab.b.cosched("ps", timeout_s=10).returncode == 0, "B gets no answer"
     time.sleep(0.1)
     return resident(lab)

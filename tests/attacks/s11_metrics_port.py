@@ -1,5 +1,5 @@
 """A opens as many connections to the port of the metrics as the daemon may open files. The socket must answer all the time, the
-port must come back by itself, and the daemon must keep nearly all of its descriptors."""
+port must recover by itself, and the daemon must keep nearly all of its descriptors."""
 
 import os
 import resource

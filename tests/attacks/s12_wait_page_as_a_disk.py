@@ -1,4 +1,4 @@
-"""A writes into his wait page until nothing more goes in: it stays as long as it was, and the run directory has room for others' pages, the
+"""A writes into the wait page until nothing more fits: its length does not change, and the run directory has room for others' pages, the
 status file and the kernel's agent."""
 
 import os
@@ -26,7 +26,8 @@ def attack(lab):
     assert os.path.exists(lab.job(other)["waiting"]["page"])
     lab.restart()
     assert not [w for w in lab.json("status")["warnings"] if "status file" in w["what"]]
-    # Also who has it open and mapped keeps nothing in the machine when his job is over.
+    # A process that has it open and mapped keeps no memory of the machine after its job has ended,
+    # either.
     for user, number in ((lab.a, job), (lab.b, other)):
         assert user.cosched("kill", "-9", str(number)).returncode == 0
     assert lab.root.cosched("run", "--", "true").returncode == 0

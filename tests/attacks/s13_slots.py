@@ -1,6 +1,6 @@
 """Finding 13: 200 sleeping gangs of A take nearly all slots of a machine that shares them strictly.
 
-Must hold: a user has the share of his most urgent gang, however many he has, so B's one gang has about half of the time.
+Must hold: a user has the share of their most urgent gang, however many gangs they have, so B's one gang has about half of the time.
 """
 
 import time
@@ -41,6 +41,6 @@ def attack(lab):
     assert gangs.stdout.readline() == "ready\n", lab.log()[-2000:]
     before, began = cpu_us(lab, own), time.monotonic()
     time.sleep(SECONDS)
-    # One process that spins: one CPU is all that it can use, and others on the machine take some of that.
+    # One process that spins: it can use one CPU only, and others on the machine take some of that.
     had = (cpu_us(lab, own) - before) / 1e6 / (time.monotonic() - began)
     assert had > 0.3, f"B has {had:.3f} of a CPU beside {GANGS} sleeping gangs of A's"

@@ -1,8 +1,8 @@
-"""An administrator suspends A's job, lowers its class, gives it a policy; A undoes all of it: by the same commands, by a signal that his
+"""An administrator suspends A's job, lowers its class, gives it a policy; A undoes all of it: by the same commands, by a signal that A's
 program ignores, by a new job for the same process, by taking the process out of its job. On one machine, and on one with queues.
 
 Must hold: each is refused, and A is told who has decided it; it is recorded, shown, and in the audit log, also after a restart; an
-administrator takes it back, and then A may again. What A suspends himself he resumes. A process of a job begins no other one.
+administrator revokes it, and then A may do it again. A may resume what A has suspended. A process in a job cannot start another job.
 """
 
 import json
@@ -10,7 +10,7 @@ import os
 import time
 from lab import wait_until
 
-# A program that ends only by force, and that asks the daemon for whatever it is told to.
+# A program that ends only by force, and that sends the daemon the requests that it is told to send.
 STUBBORN = """
 import http.client, json, os, signal, socket, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -46,12 +46,12 @@ def one_machine(lab, config):
     a = lambda *words: lab.a.cosched(*words)
     root = lambda *words: assert_done(lab.root.cosched(*words))
 
-    # His own decisions are his.
+    # A's own decisions can be undone by A.
     assert_done(a("suspend", str(job)))
     assert_done(a("resume", str(job)))
     assert lab.job(job)["state"] == "running" and not lab.job(job).get("decided"), lab.job(job)
 
-    # What root decides is not.
+    # Root's decisions cannot.
     root("suspend", str(job))
     root("class", str(job), "batch")
     root("policy", "--job", str(job), "local")
@@ -68,7 +68,7 @@ def one_machine(lab, config):
     assert "suspended, set by root" in shown and "batch, set by root" in shown, shown
     assert "suspended by root" in a("ps").stdout, a("ps").stdout
 
-    # Nor by another way: out of the job, or into a new one.
+    # Nor in any other way: out of the job, or into a new one.
     pid = lab.pids(job)[0]
     told = ask(lab.a, "DELETE", f"/v1/jobs/{job}/processes", {"pid": pid})
     assert told.startswith("403") and "root" in told, told
@@ -77,13 +77,13 @@ def one_machine(lab, config):
     assert told.startswith("409") and f"is in job {job}" in told, told
     assert lab.pids(job) and lab.job(job)["state"] == "suspended", lab.job(job)
 
-    # A signal to end lets it run, but not to ignore it and go on.
+    # A signal to end lets it run, but it cannot ignore the signal and continue.
     took = time.monotonic()
     a("kill", "--signal", "TERM", "--grace", "1h", str(job))
     assert wait_until(lambda: lab.job(job)["state"] == "ended", 30), lab.job(job)
     assert 1 < time.monotonic() - took < 30
 
-    # Root takes it back: by what was before.
+    # Root revokes it by restoring the previous setting.
     job = lab.a.detach("--class", "interactive", "--", "sleep", "1000")
     root("suspend", str(job))
     root("class", str(job), "standby")
@@ -94,7 +94,7 @@ def one_machine(lab, config):
     assert not lab.job(job).get("decided"), lab.job(job)
     for words in (["class", str(job), "batch"], ["policy", "--job", str(job), "local"], ["suspend", str(job)], ["resume", str(job)]):
         assert_done(a(*words))
-    # Ending it is his in any case.
+    # A may end it in any case.
     root("suspend", str(job))
     assert_done(a("kill", str(job)))
 
@@ -105,10 +105,10 @@ def one_machine(lab, config):
 
 
 def register_inside(lab, job):
-    """A process of the job asks to become a job of its own. The job stands still: root puts the asker's cgroup there by hand."""
+    """A process of the job asks to become a job of its own. The job is stopped: root puts the asking process's cgroup there by hand."""
     inside = lab.a.popen(["/bin/sh", "-c", "read go; exec \"$@\"", "sh", "/usr/bin/python3", "-c", REGISTER, "POST", "/v1/jobs",
                           json.dumps({"command": ["again"], "pid": "SELF"}).replace('"SELF"', "SELF")], stdin=-1, stdout=-1, text=True)
-    # Beside `gang`, where it is the job's and not frozen.
+    # Beside `gang`, where it still belongs to the job and is not frozen.
     beside = lab.v2_job(job) / "beside"
     beside.mkdir(exist_ok=True)
     (beside / "cgroup.procs").write_text(str(inside.pid))

@@ -8,7 +8,7 @@ import select
 import subprocess
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\n999999  forged  root  \u202e\u009b31m"
-# What cosched itself writes: colours.
+# The only escape codes that cosched itself writes: colours.
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -31,7 +31,7 @@ def attack(lab):
         bad = [c for c in bare if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 or c == "\u202e"]
         assert not bad, f"cosched {words}: {bad} in {text!r}"
         assert not re.search(r"^\s*999999 ", bare, re.M), f"cosched {words}: a forged line in {text!r}"
-    # And where it goes on into a file or a pager.
+    # The same when the output is written to a file or a pager.
     for words in (["ps"], ["show", job], ["log", "--events", job], ["kill", "no" + EVIL]):
         done = lab.b.cosched(*words)
         assert "\x1b" not in done.stdout + done.stderr, f"cosched {words}: {done}"
@@ -39,7 +39,7 @@ def attack(lab):
 
 
 def on_terminal(lab, words):
-    """What root's terminal gets from `cosched WORDS`."""
+    """The output of `cosched WORDS` on root's terminal."""
     ours, theirs = pty.openpty()
     env = {**os.environ, **lab.environment(), "TERM": "xterm"}
     process = subprocess.Popen([str(lab.bin / "cosched"), *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env)

@@ -1,10 +1,10 @@
-"""A says that his job's output is a FIFO, a device without an end, root's file, or a link to one; root asks for it with `cosched log`.
+"""A declares a FIFO, an endless device, root's file, or a link to one as a job's output; root requests it with `cosched log`.
 
-Root's command must end at once, with a reason, and show nothing that is not A's."""
+Root's command must end at once, with a reason, and show nothing that does not belong to A."""
 
 import os
 
-# A registers a child of his own with a path of his choice, as his own client may.
+# A registers a child process with a path of A's choice, as any client may.
 REGISTER = """
 import http.client, json, os, socket, subprocess, sys
 class Unix(http.client.HTTPConnection):

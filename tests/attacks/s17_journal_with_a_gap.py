@@ -1,5 +1,5 @@
-"""The journal is cut at a line, loses one, has one twice or two swapped, or is gone: it is said, no number is given twice, and processes
-that nobody knows any more are named with what to do about them."""
+"""The journal is cut at a line, loses one, has one twice or two swapped, or is missing: it is reported, no number is given twice, and processes
+that no journal entry accounts for are named with what to do about them."""
 
 from lab import wait_until
 
@@ -49,7 +49,7 @@ def two_swapped(lines):
 
 
 def orphan(lab):
-    """A job that runs, and whose records are gone."""
+    """A running job whose records are lost."""
     job = lab.a.detach("--", "sleep", "1000")
     lab.kill()
     (lab.state / "journal").unlink()

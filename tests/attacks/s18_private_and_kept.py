@@ -1,5 +1,5 @@
-"""B looks for a password in A's command line, in every answer and in the status file; and A's many short jobs push B's ended job, with
-its exit code, out of what is remembered."""
+"""B searches for a password in A's command line, in every answer and in the status file; and A's many short jobs push B's ended job, with
+its exit code, out of the history."""
 
 import json
 from lab import wait_until

@@ -1,5 +1,5 @@
 """A puts a link where B's own daemon would listen, and B's `cosched` must not follow it; and when a daemon and its jobs have ended, also by
-kill -9, nothing of theirs is left on the machine: no cgroup, no named hierarchy, no page, no file in /tmp."""
+kill -9, nothing of them is left on the machine: no cgroup, no named hierarchy, no page, no file in /tmp."""
 
 import os
 import time
@@ -26,14 +26,14 @@ def attack(lab):
 
 
 def false_daemon(lab):
-    """With fs.protected_symlinks = 0, which is not the default: the kernel itself refuses else."""
+    """With fs.protected_symlinks = 0, which is not the default: otherwise the kernel itself refuses."""
     setting = Path("/proc/sys/fs/protected_symlinks")
     before = setting.read_text()
     place = Path(f"/tmp/cosched-{UID_B}")
     assert not os.path.lexists(place)
     lab.at_end(lambda: (setting.write_text(before), place.unlink(missing_ok=True)))
     setting.write_text("0")
-    # As root's and sticky, such as /var/tmp: there A may listen.
+    # Owned by root and sticky, like /var/tmp: A may listen there.
     sticky = lab.dir / "sticky"
     sticky.mkdir()
     sticky.chmod(0o1777)
@@ -67,7 +67,7 @@ def nothing_is_left(lab):
 
 
 def seen(lab):
-    """What can be left of this lab's daemon, by name."""
+    """Everything that could be left of this lab's daemon, by name."""
     hierarchies = [line.split(":")[1] for line in Path("/proc/self/cgroup").read_text().splitlines()]
     found = {f"hierarchy {name}" for name in hierarchies if lab.cgroup in name}
     found |= {f"cgroup {mount / lab.cgroup}" for mount in mounts("cgroup", "cgroup2") if (mount / lab.cgroup).exists()}

@@ -1,7 +1,7 @@
-"""A takes as much as he can: jobs, declared memory, processes; and asks for what is refused so often that the audit log would fill.
+"""A takes as much as possible: jobs, declared memory, processes; and sends so many refused requests that the audit log would fill.
 
-Must hold: each limit refuses with the code `limit` and says so in `cosched limits`; B and administrators are not concerned; the log has
-who did what, is root's alone, grows by a bounded number of lines, and a log that cannot be written fails no request.
+Must hold: each limit refuses with the code `limit` and is shown by `cosched limits`; B and administrators are not affected; the log tells
+who did what, is readable by root only, grows by a bounded number of lines, and a log that cannot be written fails no request.
 """
 
 import json
@@ -51,7 +51,7 @@ def attack(lab):
     assert (one["job"], one["outcome"], one["code"], one["gid"]) == (other, "refused", "forbidden", lab.a.uid) and one["pid"] > 1, one
     done = [e for e in entries(log) if e["act"] == "register" and e["outcome"] == "done"]
     assert {e["uid"] for e in done} == {0, lab.a.uid, lab.b.uid} and {e["job"] for e in done} >= {first, other}, done
-    # Nobody is refused anything because there is no log.
+    # No request is refused because there is no log.
     lab.root.sh(f"rm {log}; mkdir {log}")
     lab.restart()
     assert lab.b.cosched("suspend", str(other)).returncode == 0, "a log that cannot be written"

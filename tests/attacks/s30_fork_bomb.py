@@ -1,7 +1,7 @@
-"""A forks until he has 3,000 processes that all go on trying, inside of a job and outside of any. B has a gang beside A's.
+"""A forks until there are 3,000 processes that all keep trying to fork, in a job and outside any. B has a gang beside A's.
 
-The bar: B's gang loses at most 5 % of its slots' CPU time; outside of jobs a bomb may have the `reserve` beside that. The figures are printed, and
-what fails is only a loss of twice as much (LOSS_MAX), for machines are noisy; it is not run without MEASURE. The daemon answers meanwhile, and A's job ends when it is killed.
+The target: B's gang loses at most 5 % of its slots' CPU time; outside jobs a bomb may also have the `reserve`. The figures are printed, and
+only a loss of twice as much (LOSS_MAX) fails, because machines are noisy; it is not run without MEASURE. The daemon answers meanwhile, and A's job ends when it is killed.
 """
 
 import os
@@ -14,8 +14,8 @@ RESERVE = 0.05
 LOSS_MAX = 0.10
 ROUNDS = 3
 WINDOW_S = 4
-# All of it in one process group. What cannot fork any more spins on trying; a few end, so that others may. Whatever becomes of this script, it
-# is over after a while: who reads /proc/PID/environ of a process that is in the middle of a fork waits for it.
+# All of it in one process group. Processes that can no longer fork keep trying; a few end, so that others can. Whatever happens to this
+# script, it ends after a while: reading /proc/PID/environ of a process that is in the middle of a fork waits for it.
 BOMB = """
 import os, resource, sys, time
 resource.setrlimit(resource.RLIMIT_NPROC, (int(sys.argv[1]),) * 2)
@@ -64,7 +64,7 @@ def attack(lab):
 
 
 def ratio(lab, gang, switch):
-    """B's CPU time with the bomb on, in parts of that with it off: the median over rounds."""
+    """B's CPU time with the bomb, relative to that without it: the median over rounds."""
     stat = lab.v2_job(gang) / "cpu.stat"
     usage = lambda: int(stat.read_text().split("usage_usec ")[1].split()[0])
     ratios = []
@@ -86,7 +86,7 @@ def say(words):
 
 
 def processes_of(uid):
-    """Not by `ps`: it reads what a process that forks keeps locked."""
+    """Not by `ps`: it reads what a forking process keeps locked."""
     def is_his(entry):
         try:
             return entry.stat().st_uid == uid

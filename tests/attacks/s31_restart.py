@@ -1,9 +1,9 @@
-"""A daemon that is restarted while the owners of its jobs do their worst answers all the same.
+"""A daemon that is restarted while the owners of its jobs do their worst still answers.
 
-User A has many jobs (100, or `JOBS=1000 tests/attacks/run s31`). When the daemon has died he takes a write lease on every wait page
-(who opens one waits for `lease-break-time`, 45 s), and his jobs have long names and commands, several processes each, environments
-of 100 KB, and some that begin and end processes all the time, on all CPUs, for nothing holds them while there is no daemon. Another
-daemon must answer B about as soon as one whose jobs keep still: at most 1 s, or five times that.
+User A has many jobs (100, or `JOBS=1000 tests/attacks/run s31`). When the daemon has died, A takes a write lease on every wait page
+(opening one waits for `lease-break-time`, 45 s), and A's jobs have long names and commands, several processes each, environments
+of 100 KB, and some start and end processes all the time, on all CPUs, because nothing limits them while no daemon runs. A new
+daemon must answer B about as soon as one whose jobs are quiet: in at most 1 s, or five times that.
 """
 
 import json
@@ -12,7 +12,8 @@ import time
 
 CONFIG = "slot_length = '50ms'\n"
 
-# Registers jobs until there are so many, or the daemon refuses more; then waits for a line to be a nuisance.
+# Registers `count` jobs, or fewer if the daemon refuses more; then waits for a line before it becomes a
+# nuisance.
 OWNER = r"""
 import fcntl, http.client, json, os, signal, socket, sys, time
 
@@ -75,7 +76,7 @@ for line in sys.stdin:
 """
 
 
-# Says when it was answered, on the clock that all processes share.
+# Prints when it was answered, by the clock that all processes share.
 CLIENT = r"""
 import socket, sys, time
 print("ready", flush=True)
@@ -93,7 +94,7 @@ while time.monotonic() < end:
 
 
 def restart(lab):
-    """The seconds from the start of another daemon until it answers a user who asks all the time."""
+    """The seconds from the start of a new daemon until it answers a user who keeps asking."""
     client = lab.b.python(CLIENT, str(lab.socket), stdout=-1, text=True)
     assert client.stdout.readline() == "ready\n"
     start = time.monotonic()

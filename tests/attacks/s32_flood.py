@@ -1,7 +1,7 @@
-"""A floods the daemon with 100,000 requests, 10,000 connections and 200 MB of rubbish, while two gangs take turns.
+"""A floods the daemon with 100,000 requests, 10,000 connections and 200 MB of garbage, while two gangs take turns.
 
-Must hold: the daemon's memory grows by no more than a bound, B is answered, and the 99th percentile of how late switches are done is at most
-twice that of quiet times. How late they are is measured on a machine that nobody else uses (MEASURE=1); without that it is printed only.
+Must hold: the daemon's memory grows by no more than a bound, B is answered, and the 99th percentile of the switches' lateness is at most
+twice that of quiet times. The lateness is measured on an otherwise idle machine (MEASURE=1); without that it is only printed.
 """
 
 import os
@@ -9,11 +9,11 @@ import re
 import time
 from s10_memory import OPEN, look, resident
 
-# The connections that one user has, with their buffers, and what an allocator keeps.
+# One user's connections, with their buffers, and what an allocator keeps.
 GROWTH_MAX = 64 << 20
 MEASURE = "MEASURE" in os.environ
 WINDOW_S = 30 if MEASURE else 3
-# A bucket of the histogram ends at twice the one before: within it a value is guessed.
+# Each bucket of the histogram ends at twice the previous one: within it a value is interpolated.
 P99_RATIO_MAX = 2
 
 REQUESTS = OPEN + """
@@ -58,7 +58,7 @@ def attack(lab):
 
 
 def floods(lab, source, before, what):
-    """One after the other for as long as quiet was measured: enough switches for a percentile."""
+    """Repeats the floods for as long as quiet was measured: enough switches for a percentile."""
     grown, end = 0, time.monotonic() + WINDOW_S
     while time.monotonic() < end:
         attacker = lab.a.python(source, stdin=-1, stdout=-1, text=True)
@@ -70,7 +70,7 @@ def floods(lab, source, before, what):
 
 
 def p99(lab, during):
-    """Of how late switches are done, in seconds."""
+    """The 99th percentile of the switches' lateness, in seconds."""
     first = buckets(lab)
     during()
     counts = {bound: count - first.get(bound, 0) for bound, count in buckets(lab).items()}
@@ -83,7 +83,7 @@ def p99(lab, during):
 
 
 def buckets(lab):
-    """The histogram: how many switches were done within so many seconds."""
+    """The histogram: how many switches were done within each bound, in seconds."""
     text = lab.root.cosched("metrics").stdout
     found = re.findall(r'switch_skew_seconds_bucket\{[^}]*le="([^"]+)"[^}]*\} (\d+)', text)
     return {float(bound.replace("+Inf", "inf")): int(count) for bound, count in found}

@@ -1,7 +1,7 @@
-"""A stands in a cgroup with a CPU quota, and may make v2 cgroups of his own, as in every systemd session. He nests them until the path of
-the deepest is longer than the kernel tells (/proc/PID/cgroup shows a part of it, or fails), and asks from there for a job, or to join one.
+"""A is in a cgroup with a CPU quota, and may create v2 cgroups, as in every systemd session. A nests them until the path of
+the deepest is longer than the kernel reports (/proc/PID/cgroup shows a part of it, or fails), and requests a job from there, or to join one.
 
-Must hold: he is refused, because of the limit or because it cannot be seen that there is none.
+Must hold: A is refused, because of the limit or because it cannot be determined that there is none.
 """
 
 import os
@@ -9,7 +9,7 @@ import os
 from lab import PYTHON, mounts
 from s08_limits_of_the_caller import Box
 
-# Goes into the deepest cgroup by descriptors, and becomes the program.
+# Enters the deepest cgroup by descriptors, and executes the program.
 DEEPER = """
 import os, sys
 at = os.open(sys.argv[1], os.O_RDONLY)

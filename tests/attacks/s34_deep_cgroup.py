@@ -1,7 +1,7 @@
-"""A may make v2 cgroups of his own, as in every systemd session. He nests 1,900 of them, and asks from the deepest for jobs, and to join one:
-the daemon, which looks for limits in each of them by its path, had no time for anybody else for half a minute.
+"""A may create v2 cgroups, as in every systemd session. A nests 1,900 of them, and requests jobs from the deepest, and to join one:
+the daemon, which looks for limits in each of them by its path, answered no other user for half a minute.
 
-Must hold: he is refused and hears so, and others are answered; from a few levels he is not refused.
+Must hold: A is refused and told so, and others are answered; from a depth of a few levels A is not refused.
 """
 
 import os
@@ -11,7 +11,7 @@ from lab import PYTHON, mounts
 from s08_limits_of_the_caller import Box
 
 LEVELS = 1900
-# Goes into the deepest cgroup by descriptors, and becomes the program.
+# Enters the deepest cgroup by descriptors, and executes the program.
 DEEPER = """
 import os, sys
 at = os.open(sys.argv[1], os.O_RDONLY)
@@ -46,7 +46,7 @@ def attack(lab):
 
 
 def remove_below(top):
-    """The cgroups below one, which stand in each other, by descriptors."""
+    """The cgroups below one, which are nested in each other, by descriptors."""
     at = [os.open(top, os.O_RDONLY)]
     try:
         while True:

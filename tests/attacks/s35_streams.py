@@ -1,6 +1,6 @@
-"""A opens as many streams of events as he can and reads none of them, and makes events as fast as he can.
+"""A opens as many streams of events as possible and reads none of them, and causes events as fast as possible.
 
-Must hold: he gets no more streams than his budget allows (the rest is refused with 429), B's own stream tells of B's job meanwhile, root is
+Must hold: A gets no more streams than the budget allows (the rest is refused with 429), B's own stream reports B's job meanwhile, root is
 answered, and the daemon does not grow by more than the ring and the streams hold.
 """
 

@@ -1,4 +1,4 @@
-"""The files that bindings/cpp/examples/merge.cpp merges, and whether it did.
+"""Creates the files that bindings/cpp/examples/merge.cpp merges, and verifies the result.
 
 Usage: merge_files.py make|verify FOLDER
 """

@@ -1,4 +1,4 @@
-"""Where the daemons of a run live, and how all that a run started and made goes, whatever became of it."""
+"""Where the daemons of a run live, and how everything that a run started and made is removed, whatever happened to it."""
 
 import ctypes
 import mmap
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests/attacks"))
 
 from lab import end_cgroup, mounts, remove_cgroups, wait_until  # noqa: E402
 
-# Two gangs that use the whole machine: one of them is frozen at any time.
+# Two gangs that each use the whole machine: one of them is frozen at any time.
 CONFIG = 'sharing = "strict"\nslot_length = "20ms"\nlease = "1s"\n'
 PATIENCE_S = 20
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -23,17 +23,17 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def adopt_orphans():
-    """What descendants of this process leave behind becomes its child: daemons, guards and jobs can all be found."""
+    """Processes that descendants of this process leave behind become its children: daemons, guards and jobs can all be found."""
     assert LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def end_with_parent():
-    """SIGTERM when the process that made this one has been killed."""
+    """SIGTERM when the process that created this one has been killed."""
     assert LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) == 0
 
 
 def children(pid):
-    """The children of a process, and theirs."""
+    """All descendants of a process."""
     try:
         tasks = [task.read_text().split() for task in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
@@ -43,7 +43,7 @@ def children(pid):
 
 
 def end_descendants():
-    """Kills and reaps every descendant of this process; whether there is none left."""
+    """Kills and reaps every descendant of this process; returns whether none is left."""
     for pid in children(os.getpid()):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -58,7 +58,7 @@ def end_descendants():
 
 
 class Place:
-    """Where the daemons of one run after the other live: names of its own, gone at its end."""
+    """Where the daemons of consecutive runs live: under private names, removed at the end."""
 
     def __init__(self, programs, directory, name):
         self.dir, self.cgroup, self.programs = Path(directory) / name, name, programs
@@ -82,11 +82,11 @@ class Place:
         return [path for tree in self.trees() for path in tree.glob("job-*")]
 
     def clear(self):
-        """Removes what a run left, for the next one: its processes first, which would make and hold the rest."""
+        """Removes what a run left, for the next one: its processes first, which would create and hold the rest."""
         end = time.monotonic() + PATIENCE_S
         while not end_descendants():
             assert time.monotonic() < end, f"these processes cannot be killed: {children(os.getpid())}"
-            # Who is frozen in a job dies when nobody is there to freeze it again.
+            # A process that is frozen in a job dies once no daemon can freeze it again.
             for job in self.job_cgroups():
                 end_cgroup(job)
             time.sleep(0.01)
@@ -98,16 +98,16 @@ class Place:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def unmount(self):
-        """What daemons have mounted in its directory."""
+        """The mounts of daemons in its directory."""
         for mount in (m for m in mounts("cgroup", "tmpfs") if self.dir in m.parents):
             for left in mount.glob("*/"):
                 wait_until(lambda left=left: remove_cgroups(left), 5)
-            # The kernel's helper that says that a cgroup is empty may still look at it.
+            # The kernel's helper that reports an empty cgroup may still be using it.
             away = lambda mount=mount: not subprocess.run(["umount", mount], stderr=subprocess.DEVNULL).returncode
             assert wait_until(away, 5), f"cannot be unmounted: {mount}"
 
     def end(self):
-        """The hierarchy of the kernel's last resort goes too."""
+        """Also removes the hierarchy of the kernel's last resort."""
         self.clear()
         shutil.rmtree(self.dir)
         subprocess.run([ROOT / "tools/leftovers", "--forget", self.cgroup], check=True)

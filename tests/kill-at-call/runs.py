@@ -1,4 +1,4 @@
-"""Runs side by side, each a process of its own: it ends and removes all that it started, also when it is late or stopped."""
+"""Concurrent runs, each in a process of its own, which ends and removes all that it started, also when it is late or stopped."""
 
 import multiprocessing
 import multiprocessing.connection
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from place import Place, adopt_orphans, end_with_parent
 from scenario import Run
 
-# Beyond its limit a run has this to clear up.
+# After its time limit, a run has this long to clean up, in seconds.
 CLEARING_S = 60
 SIGNALS = {signal.SIGTERM, signal.SIGALRM}
 
@@ -21,7 +21,7 @@ class Late(Exception):
 
 
 class Stopped(BaseException):
-    """Somebody has asked for the end."""
+    """A signal has requested the end."""
 
 
 def stop(*_):
@@ -30,7 +30,7 @@ def stop(*_):
 
 @dataclass
 class Result:
-    """What came of a run: its words where something was wrong, the calls that were counted, the longest stand-still."""
+    """The result of a run: messages about what was wrong, the calls that were counted, the longest standstill."""
 
     of: str
     at: int
@@ -41,7 +41,7 @@ class Result:
 
 
 def attempt(place, of, at, limit_s):
-    """A run, and nothing left of it."""
+    """Does a run, and removes everything that it leaves."""
     run, wrong, clear = Run(place, of, at), None, True
 
     def late(*_):
@@ -65,7 +65,7 @@ def attempt(place, of, at, limit_s):
 
 
 def in_a_process(place, of, at, limit_s, into):
-    """The process of a run. In a session of its own: ^C at a terminal is for who started all of them."""
+    """The process of a run. In a session of its own: ^C at a terminal is for the process that started all runs."""
     os.setsid()
     end_with_parent()
     adopt_orphans()
@@ -99,12 +99,13 @@ class Runs:
         return self.made[-1]
 
     def next(self):
-        """Waits for a run to be over: its result."""
+        """Waits until a run has ended: its result."""
         end = time.monotonic() + self.limit_s + CLEARING_S
         ready, dead = [], []
         while not ready and not dead and time.monotonic() < end:
             ready = multiprocessing.connection.wait(self.under_way, 1)
-            # The pipe of one that was killed stays open: what it has started has it too.
+            # The pipe of a killed run stays open, because the processes that it started have it,
+            # too.
             dead = [out for out, (process, *_) in self.under_way.items() if not process.is_alive()]
         # Of those that are late beyond all limits, the one that was started first.
         out = (ready or dead or list(self.under_way))[0]
@@ -116,13 +117,13 @@ class Runs:
         out.close()
         process.kill()
         process.join()
-        # What nobody has cleared is used by no other run.
+        # A place that was not cleaned up is not used by another run.
         if result.clear:
             self.free.append(place)
         return result
 
     def end(self):
-        """Ends the runs that are under way, and all that is left of any."""
+        """Ends the runs in progress, and everything that is left of any run."""
         for process, *_ in self.under_way.values():
             process.terminate()
         for process, *_ in self.under_way.values():

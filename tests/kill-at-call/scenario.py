@@ -14,7 +14,7 @@ import tracer
 
 
 class Gone(Exception):
-    """The daemon answers no more."""
+    """The daemon no longer answers."""
 
 
 class Api:
@@ -40,7 +40,7 @@ class Api:
         return body
 
     def answers(self):
-        """Whether it is there."""
+        """Whether it answers."""
         try:
             return bool(self("GET", "/v1/status"))
         except Gone:
@@ -88,7 +88,7 @@ class Job:
 
 
 class Run:
-    """A run in a place. `at` 0: nobody is killed, and the calls are counted."""
+    """A run in a place. With `at` 0, no process is killed, and the calls are counted."""
 
     def __init__(self, place, of, at):
         self.place, self.of, self.at, self.calls, self.jobs, self.slowest_s = place, of, at, 0, [], 0.0
@@ -104,13 +104,13 @@ class Run:
         return pid, pipe, int(pipe.readline())
 
     def until_over(self, traced):
-        """When the tracer's daemon has ended: the calls that were counted."""
+        """Called when the tracer's daemon has ended: adds the calls that were counted."""
         self.calls += int(traced[1].readline())
         traced[1].close()
         os.waitpid(traced[0], 0)
 
     def until_ready(self, daemon):
-        """Until it answers, or is no more."""
+        """Waits until it answers, or has ended."""
         ready = lambda: self.api.answers() or not alive(daemon)
         assert wait_until(ready, PATIENCE_S), "the daemon neither answers nor ends"
 
@@ -129,7 +129,7 @@ class Run:
     def first_half(self):
         """What users do before the restart."""
         a, b = self.register(0), self.register(1)
-        # Both have had a slot: the plan is in use.
+        # Both have had a slot, so the plan is in use.
         for job in (a, b):
             before = job.beat()
             wait_until(lambda j=job, then=before: j.beat() != then or not self.api.answers(), PATIENCE_S)
@@ -145,14 +145,14 @@ class Run:
         self.change(b, "suspend", {}, state="suspended")
 
     def second_half(self):
-        """What they do after it."""
+        """What users do after the restart."""
         a, b = self.jobs[:2]
         b.acked.pop("state")
         self.change(b, "resume", {}, state="running")
         self.change(a, "kill", {"signal": 9}, over=True)
 
     def run(self):
-        """What it starts is ended by its place."""
+        """Runs both halves; the place ends what they start."""
         for half in (self.first_half, self.second_half):
             traced = self.traced()
             daemon = traced[2]
@@ -163,10 +163,10 @@ class Run:
                 pass
             if self.of == "guard" and self.at and self.calls < self.at:
                 self.guard_is_back(daemon)
-            # The tracer may kill it just now.
+            # The tracer may kill it at this moment.
             with contextlib.suppress(ProcessLookupError):
                 if alive(daemon):
-                    # An operator's restart once; the last one only has to go.
+                    # The first is restarted as an operator does; the last one only has to end.
                     os.kill(daemon, signal.SIGTERM if half == self.first_half else signal.SIGKILL)
             self.until_over(traced)
             if self.at and self.calls >= self.at:
@@ -174,7 +174,7 @@ class Run:
         self.look()
 
     def guard_is_back(self, daemon):
-        """A guard that was killed is replaced, and nobody notices."""
+        """A guard that was killed is replaced, without any effect."""
         guard = lambda: self.api("GET", "/v1/status")["safety"].get("guard_pid")
         try:
             assert wait_until(lambda: alive(guard() or 0), PATIENCE_S), "no guard"
@@ -182,7 +182,7 @@ class Run:
             assert not alive(daemon), "the daemon does not answer"
 
     def look(self):
-        """What has to be true, whatever was killed when."""
+        """What has to be true, whatever was killed at whatever time."""
         self.nobody_stands_still()
         daemon = self.another()
         self.acknowledged()
@@ -193,7 +193,7 @@ class Run:
             if not job.ended():
                 os.kill(job.pid, signal.SIGKILL)
                 job.ended(wait=True)
-        # As launchers do; else the daemon waits for them a while.
+        # As launchers do; otherwise the daemon waits for them for a while.
         for job in self.api("GET", "/v1/jobs")["jobs"]:
             self.api("POST", f"/v1/jobs/{job['id']}/exit", {"exit": {"signal": 9}})
         if not wait_until(lambda: not self.place.job_cgroups(), 5):
@@ -204,7 +204,7 @@ class Run:
         assert wait_until(lambda: not self.place.job_cgroups(), PATIENCE_S), f"left: {self.place.job_cgroups()}"
 
     def another(self):
-        """A daemon that nobody traces, when it answers."""
+        """Starts a daemon without a tracer, and waits until it answers."""
         argv, log = self.place.argv(), self.place.log()
         daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
         os.close(log)
@@ -213,7 +213,7 @@ class Run:
         return daemon
 
     def only_unregistered(self):
-        """A process that was being registered may stand in v1 cgroups alone, where no daemon looks for processes: once it has
+        """A process that was being registered may be in v1 cgroups only, where no daemon looks for processes: once it has
         ended, the next daemon removes them. Nothing else may be left."""
         known = {f"job-{job.acked['id']}" for job in self.jobs if "id" in job.acked}
         v2 = mounts("cgroup2")
@@ -221,7 +221,7 @@ class Run:
         assert not wrong, f"left: {wrong}"
 
     def nobody_stands_still(self):
-        """No daemon is there: who is not over goes on, within the bound."""
+        """No daemon is running: every process that has not ended continues, within the bound."""
         start = time.monotonic()
         for job in self.jobs:
             before = job.beat()
@@ -230,11 +230,11 @@ class Run:
             self.slowest_s = max(self.slowest_s, time.monotonic() - start)
 
     def acknowledged(self):
-        """What the daemons acknowledged is there."""
+        """What the daemons acknowledged exists."""
         for job in self.jobs:
             if "id" not in job.acked:
                 continue
-            # The end of its processes is noticed, not read.
+            # The end of its processes is noticed asynchronously, so this polls.
             right = lambda j=job: self.is_right(j, self.api("GET", f"/v1/jobs/{j.acked['id']}"))
             shown = lambda j=job: self.api("GET", f"/v1/jobs/{j.acked['id']}")
             assert wait_until(right, 5), f"acknowledged: {job.name} {job.acked}; there is: {shown()}"
@@ -254,7 +254,7 @@ class Run:
 
 
 def alive(pid):
-    """Whether a process is there and no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return pid > 0 and Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
     except OSError:

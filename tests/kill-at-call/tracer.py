@@ -15,7 +15,7 @@ WALL = 0x40000000
 
 
 def ptrace(request, pid, data=0):
-    """Whether it could be done: a task that was killed meanwhile takes no orders."""
+    """Whether the request succeeded: a task that was killed meanwhile cannot be controlled."""
     return LIBC.ptrace(request, pid, None, data) == 0
 
 
@@ -41,7 +41,7 @@ class Tracer:
         self.go_on(self.main, 0)
 
     def run(self):
-        """Until the daemon has ended and nobody is traced any more: the calls that were counted."""
+        """Runs until the daemon has ended and no process is traced any more: the calls that were counted."""
         while True:
             try:
                 tid, status = os.waitpid(-1, WALL)
@@ -55,7 +55,7 @@ class Tracer:
 
     def stopped(self, tid, sig, event):
         if tid not in self.groups:
-            # A task that has just begun stops once by itself.
+            # A new task stops once by itself.
             self.groups[tid] = group_of(tid)
             self.fresh.add(tid)
         if sig == SYSCALL_STOP:
@@ -89,7 +89,7 @@ class Tracer:
         if pid not in self.guards:
             words = words_of(pid)
             if words[1:2] != [b"watch"]:
-                # It may become one: by exec.
+                # It may become one, by exec.
                 return False
             self.guards.add(pid)
         return True
