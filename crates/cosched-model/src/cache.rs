@@ -1,8 +1,8 @@
 //! Cache pollution: what a switch costs because the cache then holds another job's data.
 //!
 //! Strazdins & Uhlmann 2004 neglect it (section 5.1, assumption 2) and find that it is the larger part of the cost of a
-//! switch (section 5.3). As an optional term it stands beside α_c: the lines that the process reads again after a switch
-//! times the cost of a line, given per KiB. The whole cache is the upper bound: a process that computes little between
+//! switch (section 5.3). Here it is an optional term next to α_c: the amount of data that the process reads again after
+//! a switch, times the refill cost per KiB. The whole cache is the upper bound: a process that computes little between
 //! two messages has less to lose.
 
 use crate::machine::Cache;

@@ -1,4 +1,4 @@
-//! What a parallel job costs alone: named terms, each with its time and the CPU time within it.
+//! The cost of a parallel job that runs alone: named terms, each with its time and the CPU time within it.
 
 use crate::machine::Link;
 use serde::Serialize;
@@ -20,17 +20,17 @@ pub enum Kind {
 /// One term of t_1, of the process on the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Term {
-    /// What it is, in a word or two; docs/model.md derives each.
+    /// A name of a word or two; docs/model.md derives each term.
     pub name: &'static str,
     /// What it is made of.
     pub kind: Kind,
-    /// Messages, for startups; else 0.
+    /// The number of messages, for startups; else 0.
     pub messages: f64,
-    /// Words of 8 bytes, for volumes; else 0.
+    /// The number of words of 8 bytes, for volumes; else 0.
     pub words: f64,
     /// Its part of t_1, in s.
     pub time_s: f64,
-    /// CPU time within that, in s, without context switches.
+    /// The CPU time within that, in s, without context switches.
     pub cpu_s: f64,
 }
 
@@ -40,7 +40,7 @@ impl Term {
         Term { name, kind: Kind::Compute, messages: 0.0, words: 0.0, time_s, cpu_s: time_s }
     }
 
-    /// Time without CPU.
+    /// Time without CPU use.
     pub fn wait(name: &'static str, time_s: f64) -> Term {
         Term { name, kind: Kind::Wait, messages: 0.0, words: 0.0, time_s, cpu_s: 0.0 }
     }
@@ -51,7 +51,7 @@ impl Term {
         Term { name, kind: Kind::Startup, messages, words: 0.0, time_s, cpu_s }
     }
 
-    /// `words` words that take β and β_CPU µs each.
+    /// The transfer of `words` words, which take β and β_CPU µs each.
     pub fn volume(name: &'static str, words: f64, beta_us: f64, beta_cpu_us: f64) -> Term {
         let (time_s, cpu_s) = (words * beta_us * 1e-6, words * beta_cpu_us * 1e-6);
         Term { name, kind: Kind::Volume, messages: 0.0, words, time_s, cpu_s }
@@ -77,23 +77,23 @@ impl Cost {
         self.terms.iter().map(|term| term.cpu_s).sum()
     }
 
-    /// Of that, what is not messages, in s.
+    /// The part of that which is not for messages, in s.
     pub fn compute_s(&self) -> f64 {
         self.terms.iter().filter(|term| term.kind == Kind::Compute).map(|term| term.time_s).sum()
     }
 
-    /// Startups.
+    /// The number of messages.
     pub fn messages(&self) -> f64 {
         self.terms.iter().map(|term| term.messages).sum()
     }
 
-    /// Words of 8 bytes.
+    /// The number of words of 8 bytes.
     pub fn words(&self) -> f64 {
         self.terms.iter().map(|term| term.words).sum()
     }
 
-    /// t_1(α_c + α_CPU, β_CPU): the CPU time of a process where each message that is waited for is a context switch to
-    /// another job, in s (section 5.1). `switch_us` is α_c, with what else a switch costs.
+    /// t_1(α_c + α_CPU, β_CPU): the CPU time of a process if each message that it waits for causes a context switch to
+    /// another job, in s (section 5.1). `switch_us` is α_c plus any other cost of a switch.
     pub fn shared_cpu_s(&self, switch_us: f64) -> f64 {
         self.cpu_s() + self.messages() * switch_us * 1e-6
     }

@@ -1,13 +1,13 @@
-//! Which assumption of the model is wrong by how much: Strazdins & Uhlmann 2004, section 5.3, Table 3.
+//! How much of the model's error is due to each assumption: Strazdins & Uhlmann 2004, section 5.3, Table 3.
 //!
-//! The slowdown that CPU utilisation tells has all the overlap there was, but not the cost of cold caches. So its
-//! distance from the measured slowdown is the error by assumption 2 (cold caches are neglected); what is left of the
-//! model's whole error is by assumption 1 (there is always another process ready to run). Errors are shares of the
-//! measured slowdown; an error by assumption 2 below 0 counts as 0, as the table has it.
+//! The slowdown that is derived from CPU utilisation includes all overlap that occurred, but not the cost of cold
+//! caches. So its distance from the measured slowdown is the error by assumption 2 (cold caches are neglected); the rest
+//! of the model's total error is by assumption 1 (there is always another process ready to run). Errors are shares of
+//! the measured slowdown; as in the table, a negative error by assumption 2 counts as 0.
 
 use serde::Serialize;
 
-/// What was measured of j jobs.
+/// The measurements of j jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// j.
@@ -16,11 +16,11 @@ pub struct Measured {
     pub job: f64,
     /// s_j by CPU utilisation: row `expt, %CPU`.
     pub cpu: f64,
-    /// s_j of the main phase, which is what the model is of: rows `expt, MM` and `expt, LU`.
+    /// s_j of the main phase, which the model describes: rows `expt, MM` and `expt, LU`.
     pub phase: f64,
 }
 
-/// The errors, as shares of what was measured; the table has them in per cent.
+/// The errors, as shares of the measured slowdown; the table has them in per cent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Errors {
     /// Of the model: (phase − model) / phase.
@@ -31,13 +31,13 @@ pub struct Errors {
     pub assumption2: f64,
 }
 
-/// s_j by CPU utilisation: j jobs need j times the CPU time of one, so s_j = j U_1 / U_j, with U_j the share of the CPUs
-/// that j jobs together used. None when a share is not above 0.
+/// s_j by CPU utilisation: j jobs need j times the CPU time of one, so s_j = j U_1 / U_j, where U_j is the share of the
+/// CPUs that j jobs together used. None if a share is not above 0.
 pub fn slowdown_by_utilisation(jobs: u32, one_share: f64, all_share: f64) -> Option<f64> {
     (one_share > 0.0 && all_share > 0.0).then(|| f64::from(jobs) * one_share / all_share)
 }
 
-/// Splits the error of a model's slowdown.
+/// Splits the error of a model's slowdown by assumption.
 pub fn split(measured: &Measured, model: f64) -> Errors {
     let total = (measured.phase - model) / measured.phase;
     let assumption2 = ((measured.job - measured.cpu) / measured.job).max(0.0);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn utilisation_tells_a_slowdown() {
-        // One job uses a quarter of the CPUs and two use half: no slowdown. Four use all of them: none either.
+        // One job uses a quarter of the CPUs and two use half: no slowdown. Four use all of them: no slowdown either.
         assert_eq!(slowdown_by_utilisation(2, 0.25, 0.5), Some(1.0));
         assert_eq!(slowdown_by_utilisation(8, 0.25, 1.0), Some(2.0));
         assert_eq!(slowdown_by_utilisation(2, 0.0, 0.5), None);

@@ -1,7 +1,7 @@
 //! α and β from a ping-pong: the line time = α + β size (Strazdins & Uhlmann 2004, section 2.2).
 //!
-//! Least squares of relative errors: times of messages span four decades, and the absolute errors of the long ones would
-//! leave nothing of α.
+//! Least squares of relative errors: the times of messages span four orders of magnitude, and the absolute errors of the
+//! long ones would make α meaningless.
 
 /// A line through times of messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Line {
     pub error_max: f64,
 }
 
-/// Why there is no line.
+/// Why no line can be fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// Fewer than two sizes.
@@ -25,8 +25,8 @@ pub enum FitError {
     Point,
 }
 
-/// Fits the line to points (size, time). α and β are never negative: where the best line has a negative one, the best of
-/// those without is taken.
+/// Fits the line to points (size, time). α and β are never negative: if the best line has a negative one, the best line
+/// without is returned.
 ///
 /// # Errors
 /// [`FitError`].

@@ -13,10 +13,10 @@ pub struct Grid {
     pub columns: u32,
 }
 
-/// Why there is no such grid or problem.
+/// Why a grid or a problem is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// The text is none.
+    /// The text is not a grid.
     #[error("`{0}` is no grid: give PxQ, processes down and across, each from 1 to {max}, as 8x4", max = Grid::SIDE_MAX)]
     Grid(String),
     /// N is 0 or above the limit.
@@ -89,7 +89,7 @@ impl Problem {
     }
 }
 
-/// ⌈lg p⌉: the messages one after another of a broadcast or a reduction by a binary tree over p processes.
+/// ⌈lg p⌉: the number of consecutive messages of a broadcast or a reduction along a binary tree over p processes.
 pub(crate) fn tree_depth(processes: u32) -> f64 {
     f64::from(processes.max(1).next_power_of_two().trailing_zeros())
 }

@@ -1,8 +1,9 @@
-//! What sharing CPUs costs a parallel program, in closed form: Strazdins & Uhlmann 2004, section 5.
+//! The cost of sharing CPUs for a parallel program, in closed form: Strazdins & Uhlmann 2004, section 5.
 //!
-//! Texts go in, values come out: no file, no clock, no randomness. A [`machine::Machine`] has the constants; a program's
-//! form ([`matmul`], [`lu`], [`profile`]) makes a [`cost::Cost`] of them, whose terms have names; [`slowdown::Job`] says
-//! what j of these cost each other; [`errors`] splits what a measurement then shows. docs/model.md has the derivations.
+//! Functions from texts to values: no files, no clock, no randomness. A [`machine::Machine`] has the constants; the
+//! closed form of a program ([`matmul`], [`lu`], [`profile`]) makes a [`cost::Cost`] of named terms from them;
+//! [`slowdown::Job`] computes the slowdown of j of these; [`errors`] analyses the difference to a measurement.
+//! docs/model.md has the derivations.
 
 pub mod cache;
 pub mod cost;

@@ -1,8 +1,9 @@
 //! LU factorisation with partial pivoting and storage blocking, the main part of the paper's Linpack.
 //!
-//! Strazdins & Uhlmann 2004 give its orders, in section 4.1: startups Θ(N lg P), volume Θ(N² lg P / Q), computation
-//! Θ(N³/(PQ)), and their constants elsewhere. docs/model.md derives each term below. The matrix is dealt out in blocks of
-//! ω; storage blocking means that a panel of ω columns is factored by the one column of the grid that stores it.
+//! Strazdins & Uhlmann 2004 give the orders of its costs, in section 4.1: startups Θ(N lg P), volume Θ(N² lg P / Q),
+//! computation Θ(N³/(PQ)), and their constants elsewhere. docs/model.md derives each term below. The matrix is
+//! distributed in blocks of ω; storage blocking means that a panel of ω columns is factored by the one column of the grid
+//! that stores it.
 
 use crate::cost::{Cost, Term};
 use crate::grid::{Problem, tree_depth};
@@ -17,7 +18,7 @@ pub fn cost(machine: &Machine, problem: &Problem) -> Cost {
     let (rows, columns) = (problem.grid.rows, problem.grid.columns);
     let (deep, wide) = (tree_depth(rows), tree_depth(columns));
     let (link, betas) = machine.links_of(problem.grid.processes(), machine.programs.lu);
-    // The pivot's row is another process's with this probability.
+    // The probability that the pivot's row belongs to another process.
     let elsewhere = 1.0 - 1.0 / f64::from(rows);
     let sums = Sums::of(problem);
     let (level2, level3) = (machine.compute.level2_ns() * 1e-9, machine.compute.flop_ns_level3 * 1e-9);
@@ -51,17 +52,17 @@ struct Flops {
     panel: f64,
 }
 
-/// What adds up over the panels.
+/// Sums over the panels.
 #[derive(Default)]
 struct Sums {
     panels: f64,
-    /// If every process had the same part of each remaining matrix.
+    /// If every process had an equal part of each remaining matrix.
     even: Flops,
-    /// Of the process with the most blocks in each step, which the others wait for.
+    /// For the process with the most blocks in each step, for which the others wait.
     largest: Flops,
-    /// Words of the panel that a process of the column has.
+    /// The number of words of the panels that a process of the column has.
     panel_words: f64,
-    /// Words of the rows of U that a process of the row has.
+    /// The number of words of the rows of U that a process of the row has.
     upper_words: f64,
 }
 
@@ -88,7 +89,7 @@ impl Sums {
 }
 
 impl Flops {
-    /// One panel: `width` columns, of which a process has `height` rows; right of and below it, `below` × `right`.
+    /// Adds one panel: `width` columns, of which a process has `height` rows; right of and below it, `below` × `right`.
     fn add(&mut self, width: f64, height: f64, below: f64, right: f64) {
         self.update += 2.0 * width * below * right;
         self.solve += width * width * right;
@@ -96,7 +97,7 @@ impl Flops {
     }
 }
 
-/// The most that one of `parts` processes has of `length` rows (or columns) dealt out in blocks.
+/// The largest part that one of `parts` processes has of `length` rows (or columns) distributed in blocks.
 fn most_owned(length: u32, block: u32, parts: u32) -> u32 {
     let blocks = length.div_ceil(block);
     (blocks.div_ceil(parts) * block).min(length)

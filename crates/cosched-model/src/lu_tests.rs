@@ -12,7 +12,7 @@ fn of_kind(cost: &Cost, kind: Kind) -> f64 {
 
 #[test]
 fn one_process_does_all_the_operations_and_sends_nothing() {
-    // 2/3 N³ − N²/2: what LU takes. The panel counts ω² for each row, half a block too much.
+    // 2/3 N³ − N²/2: the operations of LU. The model's panels count ω² for each row, half a block too many.
     let mut bunyip = shipped("bunyip").unwrap();
     bunyip.compute.flop_ns_level3 = 1.0;
     bunyip.compute.flop_ns_level2 = Some(1.0);
@@ -27,7 +27,8 @@ fn one_process_does_all_the_operations_and_sends_nothing() {
 
 #[test]
 fn has_the_papers_orders() {
-    // Section 4.1: doubling N doubles startups, and makes volume 4 and computation 8 times as much, nearly.
+    // Section 4.1: doubling N doubles the startups, and multiplies the volume by 4 and the computation by
+    // 8, nearly.
     let bunyip = shipped("bunyip").unwrap();
     let [small, large] = [20_000, 40_000].map(|n| cost(&bunyip, &problem(n, "8x4", 60)));
     let near = |value: f64, goal: f64| assert!((value / goal - 1.0).abs() < 0.02, "{value} {goal}");

@@ -1,8 +1,8 @@
 //! Matrix multiply: Strazdins & Uhlmann 2004, section 5.2, equation 8.
 //!
-//! C ← A A + C by rank-k updates: before each, the next k × N and N × k segments of A go down the columns and along the
-//! rows of the grid by a ring-shift all-gather, P − 1 and Q − 1 steps in which each process sends and receives what it
-//! holds. Every process so receives N²/(PQ) words in each step of all updates together.
+//! C ← A A + C by rank-k updates: before each update, the next k × N and N × k segments of A are distributed down the
+//! columns and along the rows of the grid by a ring-shift all-gather, with P − 1 and Q − 1 steps in which each process
+//! sends and receives what it holds. So in each step every process receives N²/(PQ) words, summed over all updates.
 
 use crate::cost::{Cost, Term};
 use crate::grid::Problem;
@@ -11,8 +11,8 @@ use crate::machine::Machine;
 /// The paper's k.
 pub const BLOCK: u32 = 128;
 
-/// t_1 of the multiply computation. `startups`: with the startups of the messages, which equation 8 leaves out as less
-/// than 1 %.
+/// t_1 of the multiplication. `startups`: includes the startups of the messages, which equation 8 omits because they
+/// are less than 1 %.
 pub fn cost(machine: &Machine, problem: &Problem, startups: bool) -> Cost {
     let (n, block) = (f64::from(problem.n), f64::from(problem.block));
     let processes = problem.grid.processes();

@@ -7,26 +7,26 @@
 //! - Σ c_i / k: all CPU time goes through k CPUs;
 //! - (c_i + w_i) / m_i: a stage is not faster than its m_i threads;
 //! - Σ w_i / p_d over the stages on device d: it serves p_d requests at a time;
-//! - L / B with L = Σ (c_i + w_i): a buffer is on its way for L, and there are B (Little's law).
+//! - L / B with L = Σ (c_i + w_i): a buffer is in flight for L, and there are B of them (Little's law).
 //!
-//! The greatest of these is the *period* p. The first round needs L until it is through, so n rounds need about
-//! t = L + (n − 1) p: the pipeline fills before its slowest stage and drains behind it. Where one stage or device limits and
-//! times do not vary, that is exact; where CPUs limit, others compute while it fills, and t may be shorter by up to L. So the
-//! [*bound*](Pipeline::bound_s) counts the fill only where a stage limits. Times that vary make a pipeline slower than t, the
-//! more the fewer buffers there are to level them; what a scheduler loses comes on top. Units: s.
+//! The largest of these is the *period* p. The first round needs L to pass through, so n rounds need about t = L + (n − 1) p:
+//! the pipeline fills before its slowest stage and drains after it. If one stage or device limits and times do not vary, that
+//! is exact; if CPUs limit, others compute while the pipeline fills, and t may be shorter by up to L. So the
+//! [*bound*](Pipeline::bound_s) counts the fill only if a stage limits. Times that vary make a pipeline slower than t, all
+//! the more the fewer buffers there are to level them out; the scheduler's overhead comes on top of that. Units: s.
 
 use serde::Serialize;
 
-/// One stage: what a round takes there, in the mean.
+/// A stage and its mean times per round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Stage {
-    /// CPU time, s.
+    /// CPU time per round, s.
     pub cpu_s: f64,
-    /// Time on its device or the network, s, without the wait for others there.
+    /// Time on its device or the network per round, s, without waiting for other users of it.
     pub wait_s: f64,
-    /// Threads that work as this stage.
+    /// The number of threads that work for this stage.
     pub threads: u32,
-    /// Its device, by its place in [`Pipeline::devices`]; none: nobody shares it.
+    /// Its device, as an index into [`Pipeline::devices`]; None: it shares no device.
     pub device: Option<usize>,
 }
 
@@ -41,49 +41,49 @@ impl Stage {
 pub struct Pipeline {
     /// The stages in the order of flow.
     pub stages: Vec<Stage>,
-    /// How many requests each device serves at a time.
+    /// The number of requests that each device serves at a time.
     pub devices: Vec<u32>,
-    /// CPUs.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// Buffers.
+    /// The number of buffers.
     pub buffers: u32,
-    /// Rounds.
+    /// The number of rounds.
     pub rounds: u64,
 }
 
-/// What gives a pipeline its period.
+/// What determines a pipeline's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limiting {
     /// All CPUs together.
     Cpus,
-    /// One stage, by its place.
+    /// One stage, by its index.
     Stage(usize),
-    /// One device, by its place.
+    /// One device, by its index.
     Device(usize),
     /// The number of buffers.
     Buffers,
 }
 
-/// Why there is no such pipeline.
+/// Why a pipeline is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
-    /// Nothing flows.
+    /// It has no stages, CPUs, buffers or rounds.
     #[error("a pipeline needs a stage, a CPU, a buffer and a round at least")]
     Empty,
     /// A time is negative or not finite, or a stage has no thread.
     #[error("stage {0} has a time that is not a finite one of 0 s or more, or no thread")]
     Stage(usize),
-    /// A stage is on a device that does not exist, or that serves nothing.
+    /// A stage is on a device that does not exist, or that serves no requests.
     #[error("stage {0} is on a device that does not exist or serves no request")]
     Device(usize),
 }
 
 impl Pipeline {
-    /// Refuses what has no running time.
+    /// Checks whether the pipeline is valid.
     ///
     /// # Errors
-    /// No stage, CPU, buffer or round; impossible times, threads or devices.
+    /// No stage, CPU, buffer or round; invalid times, threads or devices.
     pub fn check(&self) -> Result<(), PipelineError> {
         if self.stages.is_empty() || self.cpus == 0 || self.buffers == 0 || self.rounds == 0 {
             return Err(PipelineError::Empty);
@@ -100,7 +100,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// L: how long one round is on its way.
+    /// L: the time that one round is in flight.
     pub fn latency_s(&self) -> f64 {
         self.stages.iter().map(Stage::time_s).sum()
     }
@@ -110,7 +110,7 @@ impl Pipeline {
         self.latency_s() * self.rounds as f64
     }
 
-    /// What each limit alone would make of a round: CPUs, stages, devices, buffers.
+    /// The time of a round that each limit alone would allow: CPUs, stages, devices, buffers.
     pub fn limits(&self) -> Vec<(Limiting, f64)> {
         let cpu_s: f64 = self.stages.iter().map(|stage| stage.cpu_s).sum();
         let stages =
@@ -124,14 +124,15 @@ impl Pipeline {
         std::iter::once(cpus).chain(stages).chain(devices).chain(std::iter::once(buffers)).collect()
     }
 
-    /// The period, and what gives it; of equals, CPUs before stages, these before devices, and buffers last.
+    /// The period, and what determines it; among equal limits CPUs have precedence over stages, these over devices, and
+    /// buffers come last.
     pub fn period_s(&self) -> (Limiting, f64) {
         let first = (Limiting::Cpus, 0.0);
         self.limits().into_iter().fold(first, |most, one| if one.1 > most.1 { one } else { most })
     }
 
-    /// Time until the slowest stage has its first buffer, and from its last one to the end; of the first and last round
-    /// where no single stage limits.
+    /// The time until the slowest stage has its first buffer, and the time from its last buffer to the end; if no single
+    /// stage limits, those of the first and last round.
     pub fn fill_and_drain_s(&self) -> (f64, f64) {
         let slowest = match self.period_s().0 {
             Limiting::Stage(k) => k,
@@ -141,17 +142,17 @@ impl Pipeline {
         (time_s(&self.stages[..slowest]), time_s(&self.stages[slowest + 1..]))
     }
 
-    /// t = L + (n − 1) p: the time to expect from times that do not vary much and a scheduler that costs nothing.
+    /// t = L + (n − 1) p: the expected time if times do not vary much and the scheduler has no overhead.
     pub fn time_s(&self) -> f64 {
         self.latency_s() + (self.rounds - 1) as f64 * self.period_s().1
     }
 
-    /// No schedule is faster than that, if times do not vary.
+    /// A lower bound: no schedule is faster, if times do not vary.
     pub fn bound_s(&self) -> f64 {
         let rounds = self.rounds as f64;
         let latency_s = self.latency_s();
         let of = |(limiting, period_s): (Limiting, f64)| match limiting {
-            // Round by round through each of its threads, the first after the fill, the last before the drain.
+            // Round by round through each of its threads, the first one after the fill, the last one before the drain.
             Limiting::Stage(k) => {
                 let turns = self.rounds.div_ceil(u64::from(self.stages[k].threads)) as f64;
                 latency_s + (turns - 1.0) * self.stages[k].time_s()
@@ -162,7 +163,7 @@ impl Pipeline {
         self.limits().into_iter().map(of).fold(0.0, f64::max)
     }
 
-    /// The fewest buffers with which something else than their number limits.
+    /// The smallest number of buffers with which something other than their number limits.
     pub fn buffers_enough(&self) -> u32 {
         let others = self.limits().into_iter().filter(|(limiting, _)| *limiting != Limiting::Buffers);
         let period_s = others.map(|(_, period_s)| period_s).fold(0.0, f64::max);

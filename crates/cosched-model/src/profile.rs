@@ -1,28 +1,29 @@
-//! A recorded program: what eq. 6 says of any run whose messages were counted.
+//! A recorded program: equation 6 applied to a run whose messages were counted.
 
 use crate::cost::{Cost, Term};
 use crate::machine::{Link, WORD_BYTES};
 
-/// What a task of a recorded run did, in all.
+/// The totals of a task of a recorded run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Totals {
     /// CPU time outside messages, in s.
     pub compute_s: f64,
     /// Time in input and output, in s.
     pub io_s: f64,
-    /// Messages that it sent or received one after another: what it waited for.
+    /// The number of messages that it sent or received one after another, that is, waited for.
     pub messages: f64,
-    /// Bytes of these.
+    /// The number of bytes of these.
     pub bytes: f64,
-    /// The time of the run, in s, where it is known: t_1 is then this, and what the terms do not explain is waiting.
+    /// The time of the run, in s, if it is known: then t_1 is this, and the part that the terms do not explain is
+    /// waiting.
     pub elapsed_s: Option<f64>,
 }
 
-/// Why totals make no sense.
+/// Why totals are invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{what} of a profile must be finite and not negative, not {value}")]
 pub struct ProfileError {
-    /// The total.
+    /// The name of the total.
     pub what: &'static str,
     /// Its value.
     pub value: f64,
@@ -32,7 +33,7 @@ pub struct ProfileError {
 /// α_CPU + β_CPU n is CPU time. [`Cost::shared_cpu_s`] adds the context switches.
 ///
 /// # Errors
-/// A total that is negative or not finite, or a run in which nothing happened.
+/// If a total is negative or not finite, or if t_1 would be 0.
 pub fn from_profile(link: &Link, totals: &Totals) -> Result<Cost, ProfileError> {
     let elapsed_s = totals.elapsed_s.unwrap_or(0.0);
     for (what, value) in [

@@ -1,9 +1,10 @@
 //! Slowdown of j equal jobs: Strazdins & Uhlmann 2004, section 5.1, equation 6.
 //!
-//! t_j = max(t_1, j t_1(α_c + α_CPU, β_CPU)). While a process waits for a message it gives its CPU to another job, so j
+//! t_j = max(t_1, j t_1(α_c + α_CPU, β_CPU)). While a process waits for a message it yields its CPU to another job, so j
 //! jobs need j times the CPU time of one, and never less than the time of one alone. The model is optimistic: whenever a
-//! process waits there is another one ready (assumption 1), and what switches cost by cold caches is neglected
-//! (assumption 2, but see [`crate::cache`]). Under gang scheduling nobody takes the CPU of who waits: t_j = j t_1.
+//! process waits, another one is ready (assumption 1), and the cost of cold caches after switches is neglected
+//! (assumption 2, but see [`crate::cache`]). Under gang scheduling no other job uses the CPU of a waiting process: t_j =
+//! j t_1.
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub struct Job {
     pub cpu_s: f64,
 }
 
-/// Why there is no such job.
+/// Why a job is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum JobError {
     /// t_1 is not a positive, finite time.
@@ -28,7 +29,7 @@ pub enum JobError {
 }
 
 impl Job {
-    /// Any program, by its time alone in s and the share of that which its processes use of their CPUs, 0 to 1.
+    /// Any program, by its time alone in s and the share of that time in which its processes use their CPUs, 0 to 1.
     ///
     /// # Errors
     /// Times that are not above 0, shares that are not above 0 and at most 1.
@@ -44,7 +45,7 @@ impl Job {
 
     /// t_j under local scheduling, in s; `jobs` from 1.
     pub fn local_s(&self, jobs: u32) -> f64 {
-        // With one job there is nobody to switch to.
+        // With one job there is no other to switch to.
         if jobs <= 1 { self.alone_s } else { self.alone_s.max(f64::from(jobs) * self.cpu_s) }
     }
 
@@ -58,7 +59,7 @@ impl Job {
         self.local_s(jobs) / self.alone_s
     }
 
-    /// The number of jobs from which the CPUs are busy all the time: up to there another job costs nothing.
+    /// The number of jobs from which on the CPUs are always busy: below that another job costs nothing.
     pub fn crossing(&self) -> f64 {
         self.alone_s / self.cpu_s
     }

@@ -78,10 +78,10 @@ pub const FASTER_CPU_SHARE: f64 = 0.45;
 /// Table 2, p = 32: the CPU utilisation of one Linpack job on Bunyip, as it was measured.
 pub const MEASURED_CPU_SHARE: f64 = 0.26;
 
-/// One figure of the paper and what this model gives for it.
+/// One figure of the paper and this model's value for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// Which.
+    /// The name of the figure.
     pub name: String,
     /// As printed.
     pub paper: f64,
@@ -94,7 +94,7 @@ impl Figure {
         Figure { name: name.into(), paper, model }
     }
 
-    /// How far the model's figure is from the paper's, as a share of that.
+    /// The relative difference of the model's value from the paper's.
     pub fn difference(&self) -> f64 {
         self.model / self.paper - 1.0
     }

@@ -1,13 +1,13 @@
-//! A job's wait page (docs/waiting.md) for who measures what messages cost in CPU time: it tells the wait library that
-//! others want the CPUs, though nobody runs who would disturb the measurement.
+//! A job's wait page (docs/waiting.md) for measuring the CPU time of messages: it tells the wait library that other
+//! processes want the CPUs, although none runs that would disturb the measurement.
 
 use core::mem::offset_of;
 use cosched_core::wait::page::{Head, MAGIC, SIZE, SPIN_BLOCK};
 
-/// The bytes of a page under which every wait blocks at once.
+/// The bytes of a page with which every wait blocks at once.
 pub fn crowded() -> Vec<u8> {
     let mut page = vec![0; SIZE];
-    // The spin time stays 0 µs, and the CPUs unknown.
+    // The spin time stays 0 µs, and the number of CPUs unknown.
     for (offset, word) in
         [(offset_of!(Head, magic), MAGIC), (offset_of!(Head, mode), SPIN_BLOCK), (offset_of!(Head, rivals), 1)]
     {

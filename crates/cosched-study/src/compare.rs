@@ -1,6 +1,7 @@
-//! The three lives side by side: measured, modelled, simulated (DESIGN.md, chapter 7).
+//! Compares measurement, model and simulation (DESIGN.md, chapter 7).
 //!
-//! Model and simulator get the same profile of the program and the same machine. The differences stand beside the numbers.
+//! Model and simulator get the same profile of the program and the same machine. The report contains the numbers and their
+//! differences.
 
 use crate::error::{Error, Reason};
 use crate::live::Live;
@@ -23,17 +24,17 @@ pub struct Row {
     pub model: Option<f64>,
     /// (model - measured) / measured.
     pub model_difference: Option<f64>,
-    /// What the simulator calls the policy.
+    /// The simulator's name of the policy.
     pub strategy: Option<&'static str>,
     pub simulated: Option<f64>,
     pub simulated_difference: Option<f64>,
 }
 
-/// All of it.
+/// The whole comparison.
 #[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Report {
-    /// `main phase` or `whole job`: of what the measured slowdowns are.
+    /// `main phase` or `whole job`: the time to which the measured slowdowns refer.
     pub of: &'static str,
     pub measured_t1_s: f64,
     pub recorded_t1_s: f64,
@@ -42,23 +43,23 @@ pub struct Report {
     pub results: Vec<Row>,
 }
 
-/// What is modelled and simulated.
+/// What to model and simulate.
 pub struct Subject<'a> {
-    /// What people know the measurement and the profile by: their files.
+    /// The name of the measurement in messages: its file.
     pub measured_name: String,
-    /// That of the profile.
+    /// The name of the profile in messages: its file.
     pub profile_name: String,
-    /// The job as the model has it.
+    /// The job, for the model.
     pub job: Job,
-    /// Where it was measured.
+    /// The machine on which it was measured.
     pub machine: Machine,
     /// The program.
     pub profile: Profile,
-    /// CPUs on which it was measured.
+    /// The number of CPUs on which it was measured.
     pub cpus: u32,
-    /// Length of a gang's slot.
+    /// Length of a gang's slot, in nanoseconds.
     pub slot_ns: u64,
-    /// What the simulator calls a policy of the measurement.
+    /// Maps a policy of the measurement to the simulator's strategy.
     pub strategy_of: &'a dyn Fn(&str) -> Option<Strategy>,
 }
 
@@ -66,7 +67,7 @@ impl Subject<'_> {
     /// Models and simulates what was measured.
     ///
     /// # Errors
-    /// When the measurement has not what is needed, or the program cannot be simulated.
+    /// If the measurement lacks required data, or the program cannot be simulated.
     pub fn report(&self, measured: &Measured) -> Result<Report, Error> {
         let single = measured
             .single
@@ -74,7 +75,7 @@ impl Subject<'_> {
             .filter(|single| single.time_s > 0.0)
             .ok_or_else(|| self.not_valid("it has no time of a single job", "measure with 1 among --jobs"))?;
         let several: Vec<&Outcome> = measured.results.iter().filter(|outcome| outcome.jobs > 1).collect();
-        // Starting a program takes time too, which neither the model nor the simulator knows: rather the main phase.
+        // The time to start a program is unknown to the model and to the simulator, so the main phase is preferred.
         let phases = single.phase_s.is_some() && several.iter().all(|outcome| outcome.phase_slowdown(single).is_some());
         let mut jobs: Vec<u32> = std::iter::once(1).chain(several.iter().map(|outcome| outcome.jobs)).collect();
         jobs.sort_unstable();
@@ -103,7 +104,7 @@ impl Subject<'_> {
         Error::Document(Reason::new(format!("{} cannot be analysed", self.measured_name), why, hint))
     }
 
-    /// None when jobs failed.
+    /// None if jobs failed.
     fn row(
         &self,
         outcome: &Outcome,
@@ -134,7 +135,7 @@ impl Subject<'_> {
     }
 }
 
-/// Equation 6, where who waits gives its CPU away, with as many processes as a CPU has; strict gangs take turns.
+/// Equation 6, if waiting processes yield their CPUs, with the number of processes per CPU; strict gangs take turns.
 fn modelled(job: &Job, tasks: u32, cpus: u32, strategy: Strategy, jobs: u32) -> f64 {
     if strategy == Strategy::Gang {
         let together = (cpus / tasks).max(1);
@@ -144,16 +145,17 @@ fn modelled(job: &Job, tasks: u32, cpus: u32, strategy: Strategy, jobs: u32) -> 
     (per_cpu * job.cpu_s / job.alone_s).max(1.0)
 }
 
-/// Simulations that were run already: of each strategy all numbers of jobs at once, because each call runs one alone.
+/// Cache of simulations: for each strategy all numbers of jobs are simulated at once, because each call also simulates one
+/// job alone.
 struct Simulated<'a> {
     subject: &'a Subject<'a>,
-    /// 1 and those that were measured.
+    /// 1 and the measured numbers of jobs.
     jobs: Vec<u32>,
     known: Vec<program::Row>,
 }
 
 impl Simulated<'_> {
-    /// s_j of the time until all have ended; none when a copy did not end.
+    /// s_j of the time until all have ended; None if a copy did not end.
     fn slowdown(&mut self, strategy: Strategy, jobs: u32) -> Result<Option<f64>, Error> {
         if self.makespan_s(strategy, 1).is_none() {
             self.known.extend(self.simulate(strategy)?);
@@ -180,7 +182,7 @@ impl Simulated<'_> {
         slowdowns(&subject, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)
     }
 
-    /// Of the first strategy that was simulated.
+    /// The time alone under the first strategy that was simulated.
     fn alone_s(&self) -> Option<f64> {
         self.known.iter().find(|row| row.copies == 1).map(|row| row.makespan_s)
     }

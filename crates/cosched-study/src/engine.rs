@@ -1,13 +1,13 @@
-//! Which engine simulates.
+//! Chooses the engine that simulates.
 
 use cosched_sim::paper::Sampling;
 use cosched_sim::sweep::Simulated;
 use cosched_sim::{JobSpec, Params, Progress, Silent, SimError, general, paper};
 
-/// The fast engine where it can, with jumps if they are asked for; else the general one.
+/// Uses the fast engine if possible, with sampling if requested; otherwise the general one.
 ///
 /// # Errors
-/// Those of the engine; [`SimError::Stopped`] when `watch` has returned false.
+/// Those of the engine; [`SimError::Stopped`] if `watch` has returned false.
 pub fn simulate(
     is_sampled: bool,
     params: &Params,

@@ -1,4 +1,4 @@
-//! Why a study has no result.
+//! Errors of a study.
 
 use cosched_sim::SimError;
 
@@ -8,7 +8,7 @@ use cosched_sim::SimError;
 pub struct Reason {
     /// What is wrong.
     pub what: String,
-    /// Why it cannot be.
+    /// Why it is wrong.
     pub why: String,
     /// What to do.
     pub hint: String,
@@ -24,13 +24,13 @@ impl Reason {
 /// Why a study has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing follows from what is studied: a program, a profile, a machine.
+    /// The subject of the study (a program, a profile or a machine) is unusable.
     #[error(transparent)]
     Subject(Reason),
-    /// A document that was given does not say what is needed.
+    /// A given document lacks required data.
     #[error(transparent)]
     Document(Reason),
-    /// The simulator refuses it, or cannot end it.
+    /// The simulator refuses the input, or cannot complete the simulation.
     #[error(transparent)]
     Simulation(#[from] SimError),
 }

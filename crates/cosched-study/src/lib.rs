@@ -1,5 +1,6 @@
-//! What lies between the engines (simulator, model) and people: what is simulated and modelled, with which numbers, and what comes
-//! of it. Texts and values in, values out: no files, no processes, no options, no exit codes (decision 0041).
+//! The layer between the engines (simulator, model) and the user interface: what to simulate and model, with which numbers, and
+//! how to evaluate the results. Functions from texts and values to values: no files, no processes, no options, no exit codes
+//! (decision 0041).
 
 pub mod advise;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! The machine on which a daemon runs, as the simulator has it.
+//! A simulator configuration for the machine on which a daemon runs.
 
 use crate::error::Error;
 use crate::network::{ns, of_link};
@@ -6,12 +6,12 @@ use cosched_model::Machine;
 use cosched_sim::general::{Config, Messages, NodeModel, Spin};
 use cosched_sim::{Params, Readings, Strategy};
 
-/// A gang switch of one node: what `tools/bench/bench switch` finds (50 to 100 µs). The simulator's own default is
-/// the cluster of Zhang et al., whose nodes have to agree.
+/// The cost of a gang switch on one node, as measured by `tools/bench/bench switch` (50 to 100 µs). The simulator's own default is
+/// that of the cluster of Zhang et al., whose nodes have to agree.
 const GANG_SWITCH_NS: u64 = 100_000;
 
-/// Linux, the slots of the daemon, and each CPU as a node, because CPUs have queues and ticks of their own. With one queue for all,
-/// jobs that begin together stay in step.
+/// Linux, the slots of the daemon, and each CPU as a node, because CPUs have run queues and ticks of their own. With one queue for
+/// all CPUs, jobs that start together would stay in step.
 #[derive(Clone, Copy, Debug)]
 pub struct Live {
     cpus: u32,
@@ -22,10 +22,10 @@ pub struct Live {
 }
 
 impl Live {
-    /// This machine's costs on so many CPUs, with at most `mpl` processes on each.
+    /// This machine's costs on `cpus` CPUs, with at most `mpl` processes on each.
     ///
     /// # Errors
-    /// When a cost is beyond what can be simulated.
+    /// If a cost is out of the simulator's range.
     pub fn new(machine: &Machine, cpus: u32, mpl: u32, slot_ns: u64) -> Result<Live, Error> {
         let route = of_link(machine.within_node())?;
         Ok(Live {
@@ -37,7 +37,7 @@ impl Live {
         })
     }
 
-    /// What is simulated under a strategy.
+    /// The configuration for a strategy.
     pub fn config(&self, strategy: Strategy) -> Config {
         let params = Params {
             mpl: self.mpl,

@@ -1,13 +1,13 @@
-//! What messages cost: of a machine's links, of a recording, or as text.
+//! The costs of messages: from a machine's links, from a recording, or from a text.
 
 use crate::error::Error;
 use cosched_model::machine::{Link, WORD_BYTES};
 use cosched_sim::general::{Messages, Route};
 
-/// What messages cost by this link.
+/// The costs of messages over this link.
 ///
 /// # Errors
-/// When a cost is beyond what can be simulated.
+/// If a cost is out of the simulator's range.
 pub fn of_link(link: &Link) -> Result<Route, Error> {
     Ok(Route {
         latency_ns: ns(link.alpha_us)?,
@@ -18,18 +18,18 @@ pub fn of_link(link: &Link) -> Result<Route, Error> {
     })
 }
 
-/// What messages cost that were recorded, from alpha in µs and beta in µs a word: on the one machine on which they were, all of their
-/// time is the CPU's.
+/// The costs of recorded messages, from alpha in µs and beta in µs per word: on the machine on which they were recorded, all of their
+/// time is CPU time.
 ///
 /// # Errors
-/// When a cost is beyond what can be simulated.
+/// If a cost is out of the simulator's range.
 pub fn of_recording(alpha_us: f64, beta_us_per_word: f64) -> Result<Messages, Error> {
     let (cost, byte) = (ns(alpha_us)?, byte_ps(beta_us_per_word)?);
     let route = Route { latency_ns: cost, byte_ps: byte, cpu_ns: cost, cpu_byte_ps: byte, poll_ns: None };
     Ok(Messages { network: route, memory: route })
 }
 
-/// Costs are checked by the simulator; here they only have to be numbers that it can hold.
+/// The simulator checks the costs; here they only have to be representable as its integers.
 fn whole(value: f64, unit: f64) -> Option<u64> {
     let value = value * unit;
     (value.is_finite() && (0.0..1e18).contains(&value)).then(|| value.round() as u64)
@@ -38,12 +38,12 @@ fn whole(value: f64, unit: f64) -> Option<u64> {
 /// A time in µs as whole nanoseconds.
 ///
 /// # Errors
-/// When it is beyond what can be simulated.
+/// If it is out of the simulator's range.
 pub fn ns(us: f64) -> Result<u64, Error> {
     whole(us, 1e3).ok_or_else(|| too_much(us))
 }
 
-/// From µs a word.
+/// Picoseconds per byte, from µs per word.
 fn byte_ps(us: f64) -> Result<u64, Error> {
     whole(us, 1e6 / WORD_BYTES as f64).ok_or_else(|| too_much(us))
 }
@@ -52,7 +52,7 @@ fn too_much(us: f64) -> Error {
     Error::subject(format!("a cost of {us} µs"), "it is beyond what can be simulated", "costs are in µs")
 }
 
-/// `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; without the CPU's part all of it is that.
+/// Parses `ALPHA,BETA[,ALPHA_CPU,BETA_CPU]`; without the CPU's part all of the time is CPU time.
 ///
 /// # Errors
 /// What is wrong with the text.

@@ -1,11 +1,11 @@
-//! The job whose time the model predicts: a program on a machine.
+//! Builds the job whose time the model predicts: a program on a machine.
 
 use crate::error::{Error, Reason};
 use crate::profile::Profile;
 use cosched_model::profile::{Totals, from_profile};
 use cosched_model::{Cost, Job, Machine, Problem, lu, matmul};
 
-/// A job, and what is known of how it comes about.
+/// A job, and how it was derived.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Predicted {
@@ -13,7 +13,7 @@ pub struct Predicted {
     pub detail: Option<Detail>,
 }
 
-/// Of a program on a machine.
+/// The derivation for a program on a machine.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Detail {
@@ -22,11 +22,11 @@ pub struct Detail {
     pub cost: Cost,
     /// α_c.
     pub context_switch_us: f64,
-    /// What cold caches add to it.
+    /// The additional cost of cold caches.
     pub pollution_us: f64,
 }
 
-/// Which program.
+/// The program.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub enum Subject {
@@ -36,19 +36,19 @@ pub enum Subject {
     Recorded { name: String, tasks: u32 },
 }
 
-/// A program of which the model has the closed form.
+/// A program for which the model has a closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// Matrix multiply; equation 8 leaves its startups out.
+    /// Matrix multiply; equation 8 omits its startups.
     Matmul {
-        /// With them.
+        /// Whether they are included.
         startups: bool,
     },
     /// LU factorisation.
     Lu,
 }
 
-/// One of the paper's programs on a machine, with what cold caches add to a context switch.
+/// One of the paper's programs on a machine, with the cost of cold caches per context switch.
 pub fn of_program(machine: Machine, program: Program, problem: Problem, pollution_us: f64) -> Predicted {
     let (program, cost) = match program {
         Program::Lu => ("lu", lu::cost(&machine, &problem)),
@@ -57,10 +57,11 @@ pub fn of_program(machine: Machine, program: Program, problem: Problem, pollutio
     Predicted::new(machine, Subject::Known { program, problem }, cost, pollution_us)
 }
 
-/// A recorded program: its mean task, with the messages of this machine. `name` stands for the profile in messages.
+/// A recorded program: its mean task, with the message costs of this machine. `name` is the name of the profile in
+/// messages.
 ///
 /// # Errors
-/// When nothing was recorded, or its times are of no program.
+/// If nothing was recorded, or its times are invalid.
 pub fn of_profile(machine: Machine, profile: &Profile, name: &str, pollution_us: f64) -> Result<Predicted, Error> {
     let totals = profile.totals();
     let unusable = |why: &str| {

@@ -1,4 +1,4 @@
-//! Copies of a program under strategies, and their slowdown.
+//! Copies of a program under different strategies, and their slowdown.
 
 use crate::error::Error;
 use cosched_sim::general::{self, Config, ProgramJob, Work};
@@ -7,14 +7,14 @@ use cosched_sim::{Outcome, Progress, Silent, Strategy};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What is simulated.
+/// What to simulate.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// What people know it by: its file.
+    /// Its name in messages: its file.
     pub name: String,
     /// What each task does.
     pub program: Arc<Program>,
-    /// Its tasks.
+    /// The number of its tasks.
     pub tasks: u32,
 }
 
@@ -23,31 +23,31 @@ pub struct Subject {
 pub struct Row {
     /// The strategy's name.
     pub strategy: &'static str,
-    /// Copies at once.
+    /// The number of concurrent copies.
     pub copies: u32,
-    /// Copies that had not ended by the end of the simulated time.
+    /// The number of copies that had not ended by the end of the simulated time.
     pub unfinished: usize,
-    /// None when a copy had not ended.
+    /// None if a copy had not ended.
     pub mean_execution_s: Option<f64>,
-    /// Until all had ended.
+    /// The time until all had ended.
     pub makespan_s: f64,
-    /// Of the mean execution, against one copy alone.
+    /// Of the mean execution time, relative to one copy alone.
     pub slowdown: Option<f64>,
-    /// The part of all CPUs' time that was computation.
+    /// The share of all CPUs' time that was computation.
     pub util_compute: f64,
-    /// Sending and receiving, where processes pay for it.
+    /// The share of sending and receiving, if processes pay for it.
     pub messages: f64,
-    /// Waiting on the CPU.
+    /// The share of waiting on the CPU.
     pub spin: f64,
-    /// Of all CPUs.
+    /// The number of context switches of all CPUs.
     pub context_switches: u64,
 }
 
-/// Simulates every strategy with every number of copies on the machine that `config` gives for a strategy; its multiprogramming level
-/// is raised to the copies. `watch` is asked for what each simulation asks whether to go on.
+/// Simulates every strategy with every number of copies on the machine that `config` returns for a strategy; its multiprogramming
+/// level is raised to the number of copies. `watch` returns the callback through which each simulation asks whether to continue.
 ///
 /// # Errors
-/// When the simulator refuses it, or one copy takes no time.
+/// If the simulator refuses the input, or one copy takes no time.
 pub fn slowdowns<W: FnMut(Progress) -> bool>(
     subject: &Subject,
     strategies: &[Strategy],
@@ -59,7 +59,7 @@ pub fn slowdowns<W: FnMut(Progress) -> bool>(
     for strategy in strategies {
         let config = |copies: u32| {
             let mut config = config(*strategy);
-            // All copies are to share the machine, whatever the multiprogramming level is otherwise.
+            // All copies have to share the machine, whatever the multiprogramming level is otherwise.
             config.params.mpl = config.params.mpl.max(copies);
             config
         };

@@ -1,4 +1,5 @@
-//! Workloads: job lists and traces, plain or packed, told by their content; and the jobs that simulations take of them.
+//! Workloads: job lists and traces, plain or compressed, recognised by their contents; and the selection of jobs for
+//! simulations.
 
 use cosched_sim::JobSpec;
 use cosched_sim::sweep::Wanted;
@@ -16,21 +17,21 @@ pub enum Source {
     Swf {
         /// Its jobs.
         records: Vec<Record>,
-        /// What it says of itself.
+        /// The metadata in its header.
         header: SwfHeader,
-        /// What was skipped.
+        /// What was skipped while reading.
         report: ReadReport,
     },
     /// A job list.
     Jobs(Vec<JobSpec>),
-    /// A workload of Batsim.
+    /// A Batsim workload.
     Batsim(BatsimWorkload),
 }
 
 /// Why a workload cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be unpacked.
+    /// It cannot be decompressed.
     #[error("{0}")]
     Packed(#[source] io::Error),
     /// A trace.
@@ -39,13 +40,13 @@ pub enum ReadError {
     /// A job list.
     #[error(transparent)]
     Jobs(#[from] JobListError),
-    /// A workload of Batsim.
+    /// A Batsim workload.
     #[error(transparent)]
     Batsim(#[from] BatsimError),
 }
 
 impl ReadError {
-    /// Whether it could not be read, as opposed to: what was read is wrong.
+    /// Whether the input could not be read, as opposed to having wrong contents.
     pub fn is_unread(&self) -> bool {
         match self {
             ReadError::Packed(_) => true,
@@ -57,11 +58,11 @@ impl ReadError {
 }
 
 impl Source {
-    /// Reads a workload, whatever its format is. `flops` is the speed of Batsim's machine. `progress` is told the number of jobs
-    /// of a trace now and then.
+    /// Reads a workload in any of the formats. `flops` is the speed of Batsim's machine. `progress` is called from time to time
+    /// with the number of jobs of a trace.
     ///
     /// # Errors
-    /// What cannot be read, or is no workload.
+    /// If it cannot be read, or is not a workload.
     pub fn read(packed: impl Read, flops: Option<f64>, progress: &mut dyn FnMut(u64)) -> Result<Source, ReadError> {
         let mut text = unpack(packed).map_err(ReadError::Packed)?;
         let mut start = Vec::new();
@@ -75,7 +76,7 @@ impl Source {
         })
     }
 
-    /// As a trace: what its format does not say is unknown.
+    /// As a trace: fields that its format does not have are unknown.
     pub fn into_trace(self) -> (Vec<Record>, SwfHeader, ReadReport) {
         let of = |jobs: &[TraceJob], entries: Vec<(String, String)>| {
             let report = ReadReport { records: jobs.len() as u64, ..ReadReport::default() };
@@ -88,7 +89,7 @@ impl Source {
         }
     }
 
-    /// The jobs that are asked for, by submission, and why others are not taken.
+    /// The selected jobs, by submission time, and why others are not taken.
     pub fn select(&self, asked: Selection) -> (Vec<TraceJob>, NotTaken) {
         let mut selector = Selector::new(asked);
         match self {
@@ -105,11 +106,11 @@ impl Source {
         selector.finish()
     }
 
-    /// A list's jobs as they are; of a trace those that fit on a machine with this number of CPUs, with types as in WL7, and why
-    /// others are not taken.
+    /// The jobs of a list unchanged; of a trace those that fit on a machine with this number of CPUs, with types as in WL7, and
+    /// why others are not taken.
     ///
     /// # Errors
-    /// In words: no job fits, or a time is out of range.
+    /// As text: no job fits, or a time is out of range.
     pub fn jobs(self, cpus: u32, seed: u64) -> Result<(Vec<JobSpec>, NotTaken), String> {
         if let Source::Jobs(specs) = self {
             return Ok((specs, NotTaken::default()));
@@ -122,11 +123,11 @@ impl Source {
         Ok((to_specs(&jobs, TypeMix::default(), seed), not_taken))
     }
 
-    /// The jobs that a cell of a sweep wants. A job list stays as it is but for the load. Of a trace the first jobs that fit are
+    /// The jobs for a cell of a sweep. A job list is unchanged except for the load. From a trace the first jobs that fit are
     /// taken, scaled to the wanted mean, with types as in WL7.
     ///
     /// # Errors
-    /// In words: no job fits, or a time is out of range.
+    /// As text: no job fits, or a time is out of range.
     pub fn wanted(&self, wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
         if let Source::Jobs(specs) = self {
             return list(wanted, specs);
@@ -137,16 +138,16 @@ impl Source {
     }
 }
 
-/// The jobs of WL1 to WL8 that a cell of a sweep wants, with their number, mean execution time and load.
+/// The jobs of WL1 to WL8 for a cell of a sweep, with its number of jobs, mean execution time and load.
 ///
 /// # Errors
-/// In words: there is no such workload.
+/// As text: there is no such workload.
 pub fn generated(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
     let mix = wanted.workload.parse()?;
     scaled(wanted, generate::paper(wanted.jobs, wanted.nodes, wanted.seed), mix)
 }
 
-/// The clock is looked at after this many jobs.
+/// The clock is read after this number of jobs.
 const STEPS: u64 = 1024;
 
 fn read_trace(text: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Source, SwfError> {
@@ -172,11 +173,11 @@ fn list(wanted: &Wanted, specs: &[JobSpec]) -> Result<Vec<JobSpec>, String> {
     let mut jobs = from_specs(specs);
     let scaling = Scaling { load: Some((load, wanted.nodes)), keep_start: true, ..Scaling::default() };
     scale(&mut jobs, &scaling).map_err(|e| e.to_string())?;
-    // The types are known, so the mix decides nothing.
+    // The types are known, so the mix has no influence.
     Ok(to_specs(&jobs, TypeMix::default(), wanted.seed))
 }
 
-/// Scales lengths to the wanted mean, and arrivals to the wanted load or else with the lengths.
+/// Scales lengths to the wanted mean, and arrivals to the wanted load or, without one, together with the lengths.
 fn scaled(wanted: &Wanted, mut jobs: Vec<TraceJob>, mix: TypeMix) -> Result<Vec<JobSpec>, String> {
     let mean_s = jobs.iter().map(|job| job.run_s).sum::<f64>() / jobs.len().max(1) as f64;
     let factor = wanted.mean_exec_s / mean_s;
@@ -192,10 +193,11 @@ enum Guess {
     Batsim,
 }
 
-/// Bytes by which a format is told.
+/// The number of bytes that are inspected to recognise a format.
 const PEEKED: u64 = 4096;
 
-/// By the first bytes: an object is Batsim's, words with commas are a job list's header; a trace has comments and numbers.
+/// Recognises the format by the first bytes: an object is Batsim's, words with commas are a job list's header; a trace has
+/// comments and numbers.
 fn guess(start: &[u8]) -> Guess {
     let start = String::from_utf8_lossy(start);
     let start = start.trim_start_matches('\u{feff}').trim_start();

@@ -1,4 +1,5 @@
-//! From text to a [`Machine`]: every constant is looked at, and every refusal says which, where and why.
+//! From text to a [`Machine`]: every constant is checked, and every refusal says which one, where and
+//! why.
 
 use super::{Cache, Compute, GridCosts, Link, Machine, Programs};
 use serde::Deserialize;
@@ -8,11 +9,11 @@ use toml::Spanned;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {why}", place = self.place())]
 pub struct MachineError {
-    /// The file, as the caller called it.
+    /// The name of the file, as given by the caller.
     pub file: String,
-    /// The line, from 1, where it is known.
+    /// The line, from 1, if it is known.
     pub line: Option<usize>,
-    /// The constant, as `network.alpha_us`; none when the text is no TOML.
+    /// The constant, such as `network.alpha_us`; None if the text is not TOML.
     pub key: Option<String>,
     /// What is wrong.
     pub why: String,
@@ -21,7 +22,7 @@ pub struct MachineError {
 }
 
 impl MachineError {
-    /// The file, with the line where it is known.
+    /// The file, with the line if it is known.
     pub fn place(&self) -> String {
         match self.line {
             Some(line) => format!("{}:{line}", self.file),
@@ -89,7 +90,7 @@ struct RawCache {
     refill_us_per_kib: Number,
 }
 
-/// The text, for lines, and its name.
+/// The text, for line numbers, and the file's name.
 struct Source<'a> {
     text: &'a str,
     file: &'a str,
@@ -130,7 +131,7 @@ impl Source<'_> {
         })
     }
 
-    /// A link; CPU parts that may be left out are then the whole: the processes spin.
+    /// A link; missing CPU parts are set to the whole time: the processes spin.
     fn link(&self, table: &str, raw: RawLink, needs_cpu: bool) -> Result<Link, MachineError> {
         let alpha_us = self.cost(&format!("{table}.alpha_us"), raw.alpha_us)?;
         let beta_us_per_word = self.cost(&format!("{table}.beta_us_per_word"), raw.beta_us_per_word)?;
@@ -179,7 +180,7 @@ impl Source<'_> {
         cpus.ok_or_else(|| self.refused(key, &number, "must be a whole number from 1", "give the CPUs of one node"))
     }
 
-    /// A cost: finite, not negative.
+    /// A cost: finite and not negative.
     fn cost(&self, key: &str, number: Number) -> Result<f64, MachineError> {
         let number = number.ok_or_else(|| self.missing(key))?;
         let value = *number.get_ref();
@@ -197,7 +198,8 @@ impl Source<'_> {
         Ok(value)
     }
 
-    /// A cost that is divided by, or without which nothing takes time.
+    /// A cost that must be above 0, because it is a divisor, or because nothing would take time without
+    /// it.
     fn above_zero(&self, key: &str, number: Number) -> Result<f64, MachineError> {
         let shown = number.clone();
         match (self.cost(key, number)?, shown) {
@@ -209,7 +211,7 @@ impl Source<'_> {
         }
     }
 
-    /// CPU time within a time.
+    /// The CPU time within a time: at most that time.
     fn part(&self, key: &str, number: Number, whole: f64, of: &str) -> Result<f64, MachineError> {
         let shown = number.clone();
         let value = self.cost(key, number)?;
@@ -254,7 +256,7 @@ impl Source<'_> {
         }
     }
 
-    /// The line of a byte, from 1.
+    /// The line number of a byte offset, from 1.
     fn line(&self, byte: usize) -> usize {
         1 + self.text.as_bytes().iter().take(byte).filter(|&&byte| byte == b'\n').count()
     }

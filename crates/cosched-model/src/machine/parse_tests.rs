@@ -4,7 +4,7 @@ use crate::machine::SHIPPED;
 const WHOLE: &str = "name = \"m\"\ncpus_per_node = 2\ncontext_switch_us = 2\n[compute]\nflop_ns_level3 = 1.5\n\
     [network]\nalpha_us = 80\nbeta_us_per_word = 0.85\nalpha_cpu_us = 28.0\nbeta_cpu_us_per_word = 0.14\n";
 
-/// The text with one line replaced; the message, with its line.
+/// The error for the text with one line replaced.
 fn refusal(line: &str, replacement: &str) -> MachineError {
     let text = WHOLE.replace(line, replacement);
     assert_ne!(text, WHOLE, "{line}");

@@ -1,17 +1,15 @@
 //! From numbers to advice: a pure function, and its rules.
 //!
-//! - A program *spins* when it is seen to ask for messages again and again (a million times for each second of its CPU
-//!   time: asking takes 0.1 to 1 µs, so that is a tenth of it or more), or when its jobs use more CPU time in company than
-//!   alone (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another
-//!   way to wait, helps such programs (Strazdins and Uhlmann 2004, section 4; Zhang et al. 2000, section 3).
-//! - It *blocks* when it leaves CPUs idle alone and gives them away often. Others can have what it leaves, so slowdowns
-//!   below j are possible: max(1, j × CPU share) is what is left if overlap were perfect (Strazdins and Uhlmann,
-//!   section 5).
-//! - Else it *computes*: its processes do not wait for each other enough to matter. Of a program that was cut and whose
-//!   waits were not seen this cannot be told from spinning.
+//! - A program *spins* if it is seen to poll for messages repeatedly (a million times per second of its CPU time: a poll
+//!   takes 0.1 to 1 µs, so that is a tenth of the CPU time or more), or if its jobs use more CPU time together than alone
+//!   (25 % more): they spend it waiting for partners that do not run. Only coscheduling, or another way to wait, helps
+//!   such programs (Strazdins and Uhlmann 2004, section 4; Zhang et al. 2000, section 3).
+//! - It *blocks* if it leaves CPUs idle when alone and yields them often. Other jobs can use what it leaves, so slowdowns
+//!   below j are possible: max(1, j × CPU share) with perfect overlap (Strazdins and Uhlmann, section 5).
+//! - Otherwise it *computes*: its processes do not wait for each other enough to matter. For a program that was cut off
+//!   and whose waits were not seen, this cannot be distinguished from spinning.
 //!
-//! The choice is the policy with the smallest measured slowdown of two; the simplest of those that are as good
-//! within 5 %.
+//! The choice is the policy with the smallest measured slowdown of two jobs; of those within 5 % of it, the simplest one.
 
 use super::facts::{Company, Facts};
 use crate::slowdown::results::OTHERS_DECIDE;
@@ -21,15 +19,15 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Its processes ask again and again when they wait.
+    /// Its processes poll repeatedly while they wait.
     Spins,
-    /// They give their CPUs away when they wait.
+    /// They yield their CPUs while they wait.
     Blocks,
     /// They hardly wait.
     Computes,
     /// It hardly uses the CPUs.
     Sleeps,
-    /// It was cut, and its waits could not be seen: it computes, or it spins.
+    /// It was cut off, and its waits could not be seen: it either computes or spins.
     Unknown,
 }
 
@@ -41,7 +39,7 @@ pub enum Grain {
     Fine,
     /// More than 10 times a second.
     Medium,
-    /// Less.
+    /// Less often.
     Coarse,
 }
 
@@ -50,33 +48,33 @@ pub enum Grain {
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Advice {
     pub kind: Kind,
-    /// None where its waits could not be seen.
+    /// None if its waits could not be seen.
     pub grain: Option<Grain>,
-    /// The policy to choose; none where nothing can be said.
+    /// The recommended policy; None if there is no basis for one.
     pub choice: Option<String>,
     /// Whether the choice follows from measured slowdowns, or from the kind of program only.
     pub is_measured: bool,
-    /// Other processes decide these numbers more than the policies.
+    /// Other processes influence these numbers more than the policies do.
     pub is_uncertain: bool,
-    /// How many fit into memory at once, if the memory is known.
+    /// The number of jobs that fit into memory at once, if the memory is known.
     pub jobs_in_memory: Option<u64>,
     /// (jobs, max(1, j × CPU share)).
     pub expected: Vec<(u32, f64)>,
 }
 
-/// Below this part of the CPUs a program is as good as asleep.
+/// A program that uses less than this share of the CPUs is considered asleep.
 const SLEEPS_BELOW: f64 = 0.05;
 const POLLS_PER_CPU_S: f64 = 1e6;
 const CPU_GROWTH: f64 = 1.25;
-/// A program that blocks leaves so much of the CPUs, or more.
+/// A program that blocks uses less than this share of the CPUs.
 const BLOCKS_BELOW: f64 = 0.9;
 const BLOCKS_PER_S: f64 = 20.0;
-/// Slowdowns that differ by less are alike.
+/// Slowdowns within this ratio are considered equal.
 const ALIKE: f64 = 1.05;
-/// Slowdowns below this are not real.
+/// Slowdowns below this are measurement artefacts.
 const POSSIBLE_FROM: f64 = 0.9;
 
-/// Draws the conclusions.
+/// Draws the conclusions from the measurements.
 pub fn decide(facts: &Facts) -> Advice {
     let kind = kind(facts);
     let jobs_in_memory = facts.memory_available_bytes.and_then(|bytes| bytes.checked_div(facts.memory_bytes));
@@ -92,7 +90,7 @@ pub fn decide(facts: &Facts) -> Advice {
     }
 }
 
-/// Two are never faster than one: the machine did not treat the runs alike.
+/// Two jobs are never faster than one: if they were, conditions on the machine differed between the runs.
 fn is_impossible(facts: &Facts) -> bool {
     facts.company.iter().filter_map(|company| company.slowdown).any(|slowdown| slowdown < POSSIBLE_FROM)
 }
@@ -111,7 +109,7 @@ fn kind(facts: &Facts) -> Kind {
     }
 }
 
-/// By the waits that were seen; without them only what blocks shows its waits, as switches.
+/// From the waits that were seen; without these only programs that block show their waits, as context switches.
 fn grain(facts: &Facts, kind: Kind) -> Option<Grain> {
     let seen = facts.waits.and_then(|waits| waits.per_s);
     let per_s = match kind {
@@ -126,7 +124,7 @@ fn grain(facts: &Facts, kind: Kind) -> Option<Grain> {
 }
 
 fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
-    // CPU time is no progress for a program that spins, so of a cut one only its kind is known.
+    // CPU time does not mean progress for a program that spins, so if it was cut off only its kind is known.
     if !facts.is_whole && kind == Kind::Spins {
         return (facts.company.iter().find(|c| c.policy.starts_with("gang")).map(|c| c.policy.clone()), false);
     }
@@ -140,7 +138,7 @@ fn choose(facts: &Facts, kind: Kind) -> (Option<String>, bool) {
         .filter_map(|company| Some((company, company.slowdown?)))
         .collect();
     let Some(best) = known.iter().map(|(_, slowdown)| *slowdown).reduce(f64::min) else { return (None, false) };
-    // The list begins with plain Linux and has the others in the order in which they were given.
+    // The list begins with plain Linux, followed by the other policies in the given order.
     let first = known.iter().find(|(_, slowdown)| *slowdown <= best * ALIKE);
     (first.map(|(company, _)| company.policy.clone()), true)
 }
@@ -158,7 +156,7 @@ mod tests {
         let advice = decide(&facts);
         assert_eq!((advice.kind, advice.choice.as_deref(), advice.is_measured), (Kind::Spins, Some("gang"), true));
         assert_eq!(advice.expected, [(2, 1.96), (4, 3.92), (8, 7.84)]);
-        // The waits alone show it too, and their grain.
+        // The waits alone show it too, and the grain.
         let calm = Facts {
             waits: Some(Waits { polls_per_cpu_s: 6e6, per_s: Some(9000.0) }),
             ..super::super::samples::facts(0.9, 3.0, vec![])

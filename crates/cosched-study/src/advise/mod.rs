@@ -1,4 +1,4 @@
-//! Which policy suits a program, from what was measured of it.
+//! Which policy suits a program, according to its measurements.
 
 mod decide;
 mod facts;

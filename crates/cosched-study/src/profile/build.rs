@@ -1,4 +1,4 @@
-//! Makes a profile of the files of the ranks.
+//! Builds a profile from the files of the ranks.
 
 use super::rank_file::{self, RankFile};
 use super::{By, FORMAT, Function, Profile, Task, network, steps};
@@ -37,10 +37,11 @@ impl Run {
     }
 }
 
-/// Files, with what is wrong where one cannot be read at all.
+/// Files that were parsed, and messages about those that could not be.
 type Read = (Vec<RankFile>, Vec<String>);
 
-/// The profile of an MPI program, from the names and contents of the ranks' files, or why one has none; `None` if no rank was recorded.
+/// The profile of an MPI program, from the names and contents of the ranks' files, or the error where one cannot be read; None if no
+/// rank was recorded.
 pub fn from_rank_files(
     contents: impl IntoIterator<Item = (String, Result<Vec<u8>, String>)>,
     run: &Run,
@@ -89,8 +90,8 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The files of one program of those that the command ran, and how many others there were. Programs that ran one after
-/// the other have the same ranks again.
+/// The files of one of the programs that the command ran, and the number of the other programs. Programs that ran one after the other
+/// have the same rank numbers.
 fn one_program(mut files: Vec<RankFile>) -> (Vec<RankFile>, usize) {
     files.sort_by_key(|file| file.begin_ns);
     let mut programs: BTreeMap<(u32, usize), Vec<RankFile>> = BTreeMap::new();
@@ -107,7 +108,7 @@ fn one_program(mut files: Vec<RankFile>) -> (Vec<RankFile>, usize) {
     (most, others)
 }
 
-/// Numbers groups of tasks; the first is all of them.
+/// Assigns numbers to groups of tasks; the first group is all tasks.
 struct Groups {
     all: Vec<Vec<u32>>,
     numbers: HashMap<Vec<u32>, u32>,
@@ -147,7 +148,7 @@ fn task(rank: u32, files: &[RankFile], groups: &mut Groups) -> Task {
     };
     task.functions.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
     if totals.dropped > 0 || file.damage.is_some() {
-        // What is not in the records is in the totals of the head.
+        // The totals in the head include what is missing in the records.
         task.compute_s = seconds(totals.compute_ns);
         task.io_s = seconds(totals.io_ns);
         task.wait_s = seconds(totals.wait_ns);
@@ -165,7 +166,7 @@ fn task(rank: u32, files: &[RankFile], groups: &mut Groups) -> Task {
     task
 }
 
-/// Says what is missing or was not understood. True if nothing is missing.
+/// Adds warnings about what is missing or was not understood. True if nothing is missing.
 fn warn(files: &[RankFile], ranks: u32, warnings: &mut Vec<String>) -> bool {
     let before = warnings.len();
     let ranks_where = |of: &dyn Fn(&RankFile) -> bool| -> Vec<u32> {
@@ -223,11 +224,11 @@ fn warn(files: &[RankFile], ranks: u32, warnings: &mut Vec<String>) -> bool {
 
 fn other_threads_s(file: &RankFile) -> f64 {
     let own = file.totals.compute_ns.saturating_add(file.totals.call_cpu_ns);
-    // Of a rank that was killed the sum is not known: the head has the clock of the begin.
+    // For a rank that was killed the sum is unknown: the head has the clock of the start.
     if file.finished { seconds(file.totals.process_cpu_ns.saturating_sub(own)) } else { 0.0 }
 }
 
-/// The first few numbers.
+/// The first few numbers, as text.
 fn list(numbers: &[u32]) -> String {
     let mut text: Vec<String> = numbers.iter().take(8).map(u32::to_string).collect();
     if numbers.len() > text.len() {

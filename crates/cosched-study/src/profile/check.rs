@@ -1,10 +1,10 @@
-//! What a profile that was read must be, and whether its messages match.
+//! Checks of a profile that was read: its invariants, and whether its messages match.
 
 use super::{By, Event, Profile, TASKS_MAX, Task, steps};
 use std::collections::BTreeMap;
 
 impl Profile {
-    /// An error says what cannot be.
+    /// Checks the invariants. The error says which one is violated.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.tasks == 0 || self.tasks > TASKS_MAX || self.each.len() != self.tasks as usize {
             return Err(format!("it says \"tasks\":{} and describes {}", self.tasks, self.each.len()));
@@ -75,7 +75,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Messages between two tasks that are not received as often as they are sent, as sentences; at most `max`.
+    /// Messages between pairs of tasks whose numbers of sends and receives differ, as sentences; at most `max`.
     pub(super) fn unmatched(&self, max: usize) -> Vec<String> {
         let mut balance: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
         for task in &self.each {

@@ -1,12 +1,12 @@
-//! Collectives as sends and receives, along the algorithms of the simulator's patterns (docs/simulator.md, chapter 4).
-//! Members are counted by their places in the group.
+//! Collectives as sends and receives, with the algorithms of the simulator's patterns (docs/simulator.md, chapter 4).
+//! Members are identified by their places in the group.
 
 use super::What;
 
-/// What one member does for a collective.
+/// One action of a member in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Sends so many bytes to this member.
+    /// Sends this number of bytes to this member.
     Send(usize, u64),
     /// Receives from this member.
     Receive(usize),
@@ -14,7 +14,7 @@ pub(super) enum Act {
 
 use Act::{Receive, Send};
 
-/// A member's place among so many, and the root's place (the first where there is none).
+/// A member's place in a group of `members`, and the root's place (the first if the collective has no root).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) own: usize,
@@ -23,7 +23,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The member so many places further, round the group.
+    /// The member `by` places further on, wrapping around the group.
     fn further(self, by: usize) -> usize {
         (self.own + by) % self.members
     }
@@ -32,7 +32,7 @@ impl Place {
         (0..self.members).filter(move |other| *other != self.own)
     }
 
-    /// In a binomial tree: the parent, and the children with the sizes of their subtrees, the largest first.
+    /// In a binomial tree: the parent, and the children with the sizes of their subtrees, largest first.
     fn tree(self) -> (Option<usize>, Vec<(usize, u64)>) {
         let place = (self.own + self.members - self.root) % self.members;
         let member = |place: usize| (place + self.root) % self.members;
@@ -45,13 +45,13 @@ impl Place {
         ((place > 0).then(|| member(place - reach)), children)
     }
 
-    /// The size of the own subtree.
+    /// The size of the member's own subtree.
     fn subtree(self) -> u64 {
         1 + self.tree().1.iter().map(|(_, size)| size).sum::<u64>()
     }
 }
 
-/// What a member does for a blocking collective. Gathering and scattering move the parts of whole subtrees.
+/// The actions of a member for a blocking collective. Gather and scatter transfer the parts of whole subtrees.
 pub(super) fn acts(what: What, at: Place, bytes: u64) -> Vec<Act> {
     match what {
         What::Barrier => {
@@ -98,8 +98,8 @@ fn up(at: Place, bytes: u64) -> Vec<Act> {
     receives.chain(parent.map(|parent| Send(parent, bytes))).collect()
 }
 
-/// What a member does when a nonblocking collective begins: all that it sends. Nobody waits here, so no order in which
-/// programs begin and end them can make a replay wait for ever.
+/// The actions of a member when a nonblocking collective begins: all its sends. No member waits here, so a replay
+/// cannot wait forever, whatever the order in which programs begin and end collectives.
 pub(super) fn begin(what: What, at: Place, bytes: u64) -> Vec<Act> {
     let to_all = |bytes: u64| at.others().map(|other| Send(other, bytes)).collect();
     match what {
@@ -111,7 +111,7 @@ pub(super) fn begin(what: What, at: Place, bytes: u64) -> Vec<Act> {
     }
 }
 
-/// What it does when that has ended: all that it receives.
+/// The actions of a member when it completes: all its receives.
 pub(super) fn end(what: What, at: Place) -> Vec<Act> {
     match what {
         What::Bcast | What::Scatter if at.own != at.root => vec![Receive(at.root)],
@@ -154,7 +154,7 @@ mod tests {
         What::Scan,
     ];
 
-    /// Runs all members; false if one waits for ever or a message is left.
+    /// Runs all members; false if one waits forever or a message is left over.
     fn ends(members: usize, acts: impl Fn(usize) -> Vec<Act>) -> bool {
         let mut left: Vec<Vec<Act>> = (0..members).map(|own| acts(own).into_iter().rev().collect()).collect();
         let mut there: BTreeMap<(usize, usize), u32> = BTreeMap::new();

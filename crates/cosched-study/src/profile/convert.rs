@@ -1,8 +1,8 @@
-//! A profile as a program of the simulator.
+//! Converts a profile to a program of the simulator.
 //!
-//! Tasks of the same structure share text; where their times or partners differ, `on` tells them apart. What is lost: the
-//! variation of times within a loop (each pass has the mean; the rounding is made up for at the end), the time in MPI calls
-//! (the simulator finds it anew), and messages of a task to itself.
+//! Tasks of the same structure share text; where their times or partners differ, `on` distinguishes them. What is lost: the
+//! variation of times within a loop (each iteration has the mean; the rounding error is compensated at the end), the time
+//! in MPI calls (the simulator computes its own), and messages of a task to itself.
 
 use super::collectives::{self, Act, Place};
 use super::steps::{self, Step};
@@ -10,14 +10,14 @@ use super::{By, Call, Collective, Event, Profile, What};
 use crate::error::Error;
 use cosched_sim::program::{Pattern, Peer, Program, Statement, Who};
 
-/// Of a program of which only totals are known, computation and I/O take turns so often.
+/// The number of alternations of computation and I/O in a program of which only totals are known.
 const TURNS: u64 = 100;
 
 impl Profile {
     /// The program whose tasks do what was recorded.
     ///
     /// # Errors
-    /// When messages are sent that nobody receives, or the other way round, or nothing was recorded.
+    /// If messages are sent but not received, or the other way round, or if nothing was recorded.
     pub fn program(&self) -> Result<Program, Error> {
         let unmatched = self.unmatched(5);
         if !unmatched.is_empty() {
@@ -46,7 +46,7 @@ impl Profile {
     }
 }
 
-/// Messages that all tasks send, collectives included, and their bytes.
+/// The messages that all tasks send, including collectives, and their bytes.
 pub(super) fn messages(profile: &Profile) -> (u64, u64) {
     let (mut messages, mut bytes) = (0_u64, 0_u64);
     for task in &profile.each {
@@ -62,10 +62,10 @@ pub(super) fn messages(profile: &Profile) -> (u64, u64) {
     (messages, bytes)
 }
 
-/// The way in which a member does its part.
+/// A function that gives the actions of a member.
 type HowTo = fn(What, Place, u64) -> Vec<Act>;
 
-/// An event as sends and receives; the members are tasks.
+/// An event as sends and receives; the members are numbered as tasks.
 fn acts(profile: &Profile, task: u32, event: &Event<u32>) -> Vec<Act> {
     let (collective, how): (_, HowTo) = match event {
         Event::Send { to, bytes } if *to != task => return vec![Act::Send(*to as usize, *bytes)],
@@ -86,7 +86,7 @@ fn acts(profile: &Profile, task: u32, event: &Event<u32>) -> Vec<Act> {
     how(*what, at, *bytes).into_iter().map(as_task).collect()
 }
 
-/// The patterns that do a collective of all tasks, where the language has them.
+/// The patterns that implement a collective of all tasks, if the language has them.
 fn patterns(collective: &Collective<u32>, tasks: u32) -> Option<Vec<Statement>> {
     let Collective { what, root, bytes, .. } = *collective;
     let root = root.unwrap_or(0);
@@ -108,7 +108,7 @@ fn patterns(collective: &Collective<u32>, tasks: u32) -> Option<Vec<Statement>> 
 
 struct Writer<'a> {
     profile: &'a Profile,
-    /// What the rounding of means has left of each task's computation and I/O, in nanoseconds.
+    /// The remainders from rounding the means of each task's computation and I/O, in nanoseconds.
     rest: Vec<(u64, u64)>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
         Writer { profile, rest: vec![(0, 0); profile.each.len()] }
     }
 
-    /// All tasks: neighbours of the same shape share a text.
+    /// All tasks: neighbours of the same shape share text.
     fn all(mut self) -> Vec<Statement> {
         let each = &self.profile.each;
         let mut body = Vec::new();
@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
         body
     }
 
-    /// Tasks whose steps have one shape; `count`: how often they are done.
+    /// Tasks whose steps have the same shape; `count`: how often they are executed.
     fn shared(&mut self, tasks: &[u32], steps: &[&[Step]], count: u64) -> Vec<Statement> {
         let mut body = Vec::new();
         for place in 0..steps[0].len() {
@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
         body
     }
 
-    /// The mean computation and I/O before a call; the rest of the division is kept.
+    /// The mean computation and I/O before a call; the remainder of the division is kept.
     fn before(&mut self, task: u32, call: &Call, count: u64) -> Vec<Statement> {
         let rest = &mut self.rest[task as usize];
         rest.0 += call.compute_ns % count;
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
         times((call.compute_ns / count, call.io_ns / count))
     }
 
-    /// What the tasks do in a call: by distance where that is the same for all, else by number.
+    /// The actions of the tasks in a call: with relative partners if these are the same for all, else with absolute ones.
     fn events(&self, tasks: &[u32], calls: &[&Call]) -> Vec<Statement> {
         let each = |by_distance: bool| -> Vec<Vec<Statement>> {
             let one = |(task, call): (&u32, &&Call)| {
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
         acts(self.profile, task, event).into_iter().map(statement).collect()
     }
 
-    /// The shorter way round the ring of tasks.
+    /// The shorter way around the ring of tasks.
     fn distance(&self, task: u32, other: usize) -> Peer {
         let tasks = i64::from(self.profile.tasks);
         let right = (other as i64 - i64::from(task)).rem_euclid(tasks);
@@ -218,7 +218,7 @@ fn call(step: &Step) -> Option<&Call> {
     if let Step::Call(call) = step { Some(call) } else { None }
 }
 
-/// Computation after computation is one, where all tasks do it.
+/// Appends statements, and merges adjacent computations that all tasks do.
 fn append(body: &mut Vec<Statement>, more: Vec<Statement>) {
     for statement in more {
         match (body.last_mut(), &statement) {
@@ -230,7 +230,7 @@ fn append(body: &mut Vec<Statement>, more: Vec<Statement>) {
     }
 }
 
-/// The same loops around as many calls.
+/// Whether two sequences have the same loops around the same number of calls.
 fn same_shape(a: &[Step], b: &[Step]) -> bool {
     a.len() == b.len()
         && a.iter().zip(b).all(|(a, b)| match (a, b) {
@@ -246,7 +246,7 @@ fn times((compute_ns, io_ns): (u64, u64)) -> Vec<Statement> {
     compute.into_iter().chain(io).collect()
 }
 
-/// Statements of each task: once if all do the same, else for each row of neighbours that do.
+/// The statements of each task: once if all do the same, else for each range of neighbours that do.
 fn spread(tasks: &[u32], each: Vec<Vec<Statement>>) -> Vec<Statement> {
     if each.windows(2).all(|pair| pair[0] == pair[1]) {
         return each.into_iter().next().unwrap_or_default();
@@ -261,13 +261,13 @@ fn spread(tasks: &[u32], each: Vec<Vec<Statement>>) -> Vec<Statement> {
     body
 }
 
-/// Neighbouring tasks do this.
+/// Restricts statements to a range of neighbouring tasks.
 fn on(tasks: &[u32], body: Vec<Statement>) -> Option<Statement> {
     let (first, last) = (*tasks.first()?, *tasks.last()?);
     (!body.is_empty()).then_some(Statement::On { who: Who::Range(first, last), body })
 }
 
-/// Of an observed program nothing is known but its totals.
+/// For an observed program only the totals are known.
 fn turns(profile: &Profile) -> Vec<Statement> {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     let tasks: Vec<u32> = (0..profile.tasks).collect();

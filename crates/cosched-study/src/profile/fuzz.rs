@@ -1,11 +1,11 @@
-//! For the fuzzer: profiles and the files of ranks, and what must hold of them.
+//! For the fuzzer: profiles and files of ranks, and properties that must hold of them.
 
 use super::Profile;
 use super::build::{Run, of_files};
 use super::rank_file::{self, COUNT_BYTES, COUNTS_AT, HEAD_BYTES, HOST_AT, MARK};
 use cosched_sim::program::Program;
 
-/// Functions that a recording names by their places here, from 1.
+/// Functions to which a recording refers by their index here, from 1.
 const FUNCTIONS: [&str; 8] = [
     "MPI_Send",
     "MPI_Recv",
@@ -17,22 +17,23 @@ const FUNCTIONS: [&str; 8] = [
     "MPI_Reduce_scatter",
 ];
 
-/// A profile's text: what can be used is written as it was read, and so is the program that the simulator gets.
+/// The text of a profile: a valid one is unchanged by writing and reading it again, and so is its program for the
+/// simulator.
 pub fn profile(data: &[u8], show: fn(&Profile)) {
     if let Some(profile) = std::str::from_utf8(data).ok().and_then(|text| Profile::parse(text).ok()) {
         use_all_of(&profile, show);
     }
 }
 
-/// What a rank wrote, and the same of its neighbour: the head from its second word on, and the records. What is recorded
-/// is a profile that can be used.
+/// The recording of a rank, and the same for its neighbour: the head from its second word on, and the records. A valid
+/// recording gives a usable profile.
 pub fn recording(data: &[u8], show: fn(&Profile)) {
     let words = HOST_AT - MARK.len();
     let (head, records) = data.split_at(data.len().min(words));
     let mut bytes = vec![0; HEAD_BYTES];
     bytes[..MARK.len()].copy_from_slice(MARK);
     bytes[MARK.len()..][..head.len()].copy_from_slice(head);
-    // Up to 255 ranks: more only take longer.
+    // Up to 255 ranks: more would only take longer.
     bytes[3 * 8 + 1..4 * 8].fill(0);
     for (index, name) in FUNCTIONS.iter().enumerate() {
         let at = COUNTS_AT + index * COUNT_BYTES;
@@ -61,7 +62,7 @@ fn use_all_of(profile: &Profile, show: fn(&Profile)) {
     }
 }
 
-/// Times are read to the last digit but one.
+/// Times may differ in the last digit after reading.
 fn without_times(mut profile: Profile) -> Profile {
     (profile.elapsed_s, profile.network) = (0.0, None);
     for task in &mut profile.each {

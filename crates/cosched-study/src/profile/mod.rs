@@ -1,9 +1,9 @@
-//! Profiles: what each task of a program computes, sends and waits for, as `cosched record` found it.
+//! Profiles: what each task of a program computes, sends and waits for, as recorded by `cosched record`.
 //!
-//! A profile is JSON, `"format":"cosched-profile-1"`. It has totals for each task and, of MPI programs, the ordered
-//! operations with what repeats written as loops. Times of operations are sums over all that the loops do, in whole
-//! nanoseconds, so that writing a program shorter loses none of its computation: only its variation from one pass of a
-//! loop to the next. docs/record.md describes the format.
+//! A profile is JSON, `"format":"cosched-profile-1"`. It has totals for each task and, for MPI programs, the ordered
+//! operations with repetitions written as loops. Times of operations are sums over all iterations of their loops, in
+//! whole nanoseconds, so that writing a program in a shorter form loses none of its computation: only the variation
+//! from one iteration of a loop to the next. docs/record.md describes the format.
 
 mod build;
 mod check;
@@ -39,25 +39,25 @@ pub struct Profile {
     /// The version of cosched that recorded it.
     pub cosched: String,
     pub command: Vec<String>,
-    /// When, as RFC 3339 has it.
+    /// The time of the recording, in RFC 3339 format.
     pub recorded: String,
     pub host: String,
     /// The MPI library.
     #[serde(default)]
     pub library: Option<String>,
     pub tasks: u32,
-    /// Of MPI programs from the return of `MPI_Init` to the call of `MPI_Finalize`, of the slowest task.
+    /// For MPI programs from the return of `MPI_Init` to the call of `MPI_Finalize`, for the slowest task.
     pub elapsed_s: f64,
-    /// All tasks were recorded to their end, and nothing was left out.
+    /// Whether all tasks were recorded to their end, and nothing was left out.
     pub complete: bool,
-    /// The command's exit code, as a shell gives it.
+    /// The command's exit code, as in a shell.
     pub exit: u8,
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What messages cost.
+    /// The cost of messages.
     #[serde(default)]
     pub network: Option<Network>,
-    /// Tasks that do something together, as operations name them; the first group is all tasks.
+    /// Groups of tasks, to which operations refer by index; the first group is all tasks.
     #[serde(default)]
     pub groups: Vec<Vec<u32>>,
     pub each: Vec<Task>,
@@ -67,50 +67,50 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
-    /// By the MPI profiling layer.
+    /// With the MPI profiling interface.
     Mpi,
-    /// By looking at the processes from outside: no messages.
+    /// By observing the processes from outside: no messages.
     Observation,
 }
 
-/// A message of n words of 8 bytes takes alpha + beta n, as far as the recording shows.
+/// The cost of messages that the recording shows: one of n words of 8 bytes takes alpha + beta n.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Network {
     pub alpha_us: f64,
     pub beta_us_per_word: f64,
-    /// From so many messages and collectives.
+    /// The number of messages and collectives on which this is based.
     pub samples: u64,
 }
 
-/// What a task did. Times in seconds.
+/// The totals of a task. Times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Task {
     pub task: u32,
     /// CPU time outside MPI.
     pub compute_s: f64,
-    /// In MPI calls, waiting included.
+    /// In MPI calls, including waiting.
     pub message_s: f64,
     /// Of that, on the CPU.
     pub message_cpu_s: f64,
-    /// Off the CPU outside MPI without waiting for one, and in MPI's file functions.
+    /// Not on the CPU outside MPI, without waiting for a CPU, and in MPI's file functions.
     pub io_s: f64,
     /// Ready to run, but without a CPU, outside MPI.
     pub wait_s: f64,
-    /// Messages sent point to point, and their bytes.
+    /// Point-to-point messages sent, and their bytes.
     pub messages: u64,
     pub bytes: u64,
     pub received: u64,
     pub received_bytes: u64,
-    /// Calls of each function.
+    /// Number of calls of each function.
     #[serde(default)]
     pub functions: Vec<Function>,
     #[serde(default)]
     pub operations: Vec<Step>,
 }
 
-/// How often a function was called.
+/// The number of calls of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Function {
@@ -118,24 +118,24 @@ pub struct Function {
     pub calls: u64,
 }
 
-/// Something that an operation does; `G` is how tasks that act together are named.
+/// An event of an operation; `G` is the type that identifies a group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub enum Event<G> {
     /// Sends a message.
     Send { to: u32, bytes: u64 },
-    /// Has received one.
+    /// Has received a message.
     Receive { from: u32, bytes: u64 },
-    /// Does something together with others.
+    /// Takes part in a collective.
     Together(Collective<G>),
-    /// Begins a nonblocking one.
+    /// Begins a nonblocking collective.
     Begin(Collective<G>),
-    /// Has ended it.
+    /// Has completed a nonblocking collective.
     End(Collective<G>),
     /// Has moved bytes from or to a file.
     File { bytes: u64 },
-    /// Something of which only the time is known.
+    /// An operation of which only the time is known.
     Unknown,
 }
 
@@ -147,7 +147,7 @@ pub struct Collective<G> {
     pub among: G,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<u32>,
-    /// Of this task's part.
+    /// The size of this task's part.
     pub bytes: u64,
 }
 
@@ -169,7 +169,8 @@ pub enum What {
 }
 
 impl What {
-    /// What MPI's function of this name does; making a communicator is a barrier to all in the old one.
+    /// The collective of the MPI function with this name; creating a communicator counts as a barrier of all tasks in
+    /// the old one.
     fn of(function: &str) -> Option<What> {
         let name = function.strip_prefix("MPI_")?;
         let name = name.strip_prefix('I').unwrap_or(name);
@@ -197,7 +198,7 @@ impl What {
     }
 }
 
-/// Sums and means over the tasks of a profile: what a model needs. Times in seconds.
+/// Sums and means over the tasks of a profile, as needed by a model. Times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Totals {
@@ -208,13 +209,13 @@ pub struct Totals {
     pub io_s_mean: f64,
     pub message_s_mean: f64,
     pub message_cpu_s_mean: f64,
-    /// Messages that a task sends and their bytes, collectives written out as the simulator does them.
+    /// The messages that a task sends and their bytes, with collectives expanded as in the simulator.
     pub messages_mean: f64,
     pub bytes_mean: f64,
 }
 
 impl Profile {
-    /// Totals over the tasks. Messages include those of collectives; of an observed program there are none.
+    /// Totals over the tasks. Messages include those of collectives; for an observed program there are none.
     pub fn totals(&self) -> Totals {
         let count = f64::from(self.tasks.max(1));
         let mean = |of: fn(&Task) -> f64| self.each.iter().map(of).sum::<f64>() / count;
@@ -232,7 +233,7 @@ impl Profile {
         }
     }
 
-    /// Reads a profile's text and checks it.
+    /// Parses the text of a profile and checks it.
     ///
     /// # Errors
     /// Why it cannot be used.

@@ -1,20 +1,20 @@
-//! What messages cost, as far as a recording shows it.
+//! The cost of messages, as far as a recording shows it.
 //!
-//! A collective takes as long as its longest chain of messages, from when the last task has come to when the last one goes.
-//! A message takes from its send to the end of its receive, if the receiver waited already. Both need one clock; of tasks
-//! on several hosts, the shortest time that a task spends in a collective that keeps all until the last has come. Where
-//! a task had to wait for a CPU meanwhile, nothing is learnt of messages; what else disturbs them, the lower quartile
-//! leaves out. With more tasks than CPUs there may be no other messages: then the fastest is the nearest, since waiting only adds.
+//! A collective takes as long as its longest chain of messages, from the arrival of the last task to the departure of the last
+//! one. A message takes from its send to the end of its receive, if the receiver was waiting already. Both need a common clock;
+//! for tasks on several hosts, the shortest time that a task spends in a collective that synchronises all tasks is used instead.
+//! Samples in which a task had to wait for a CPU say nothing about messages; the lower quartile excludes other disturbances. With
+//! more tasks than CPUs there may be no other samples: then the fastest one is closest to the truth, since waiting only adds time.
 
 use super::rank_file::{Call, Kind, Members, RankFile};
 use super::{Collective, Event, Network, What, collectives};
 use std::collections::HashMap;
 
-/// Calls of a task that are looked at.
+/// The maximum number of calls of a task that are evaluated.
 const CALLS_MAX: usize = 200_000;
-/// Up to so many bytes a message's size does not matter.
+/// Up to this size a message's size does not matter.
 const SMALL_BYTES: u64 = 1024;
-/// From so many on it does.
+/// From this size on it does.
 const LARGE_BYTES: u64 = 8192;
 
 /// A measured time of a chain of messages.
@@ -23,14 +23,14 @@ struct Sample {
     messages: u64,
     bytes: u64,
     ns: u64,
-    /// Nobody waited for a CPU.
+    /// No task waited for a CPU.
     is_clean: bool,
 }
 
-/// So many undisturbed samples are enough.
+/// This number of undisturbed samples is enough.
 const CLEAN_MIN: usize = 3;
 
-/// A call on the machine's clock.
+/// A call with its times on the machine's clock.
 #[derive(Clone, Copy, Debug)]
 struct Timed<'a> {
     kind: &'a Kind,
@@ -39,7 +39,7 @@ struct Timed<'a> {
     end_ns: u64,
 }
 
-/// The cost of messages, and whether it is that of a machine without others; `None` without a message.
+/// The cost of messages, and whether it was measured without competition for CPUs; None if there are no messages.
 pub(super) fn fit(files: &[RankFile]) -> Option<(Network, bool)> {
     let one_clock = files.windows(2).all(|pair| pair[0].host == pair[1].host);
     let mut samples = together(files, one_clock);
@@ -51,13 +51,13 @@ pub(super) fn fit(files: &[RankFile]) -> Option<(Network, bool)> {
     let per_message = |sample: &Sample| sample.ns as f64 / sample.messages as f64;
     let is_small = |sample: &&Sample| sample.bytes / sample.messages <= SMALL_BYTES;
     let small: Vec<f64> = samples.iter().filter(is_small).map(per_message).collect();
-    // Without small messages the fastest of the others bounds it.
+    // Without small messages the fastest of the others gives a bound.
     let typical = if is_clean { quartile } else { fastest };
     let alpha_ns = typical(small).or_else(|| samples.iter().map(per_message).min_by(f64::total_cmp))?;
     let slope = |sample: &Sample| (sample.ns as f64 - alpha_ns * sample.messages as f64).max(0.0) / sample.bytes as f64;
     let is_large = |sample: &&Sample| sample.bytes / sample.messages >= LARGE_BYTES;
     let beta_ns = quartile(samples.iter().filter(is_large).map(slope).collect()).unwrap_or(0.0);
-    // No message is free, and the simulator counts whole nanoseconds.
+    // No message is free, and the simulator uses whole nanoseconds.
     let alpha_us = alpha_ns.max(1.0) / 1e3;
     Some((Network { alpha_us, beta_us_per_word: beta_ns * 8.0 / 1e3, samples: samples.len() as u64 }, is_clean))
 }
@@ -80,17 +80,17 @@ fn timed(file: &RankFile) -> impl Iterator<Item = Timed<'_>> {
     })
 }
 
-/// A task's collectives in the order of its program.
+/// A task's collectives in program order.
 type Collectives<'a> = Vec<(&'a Collective<Members>, Timed<'a>)>;
 
-/// From the collectives in which all of a group were seen.
+/// Samples from the collectives in which all tasks of a group were recorded.
 fn together(files: &[RankFile], one_clock: bool) -> Vec<Sample> {
     let mut found: HashMap<&[u32], Vec<Collectives<'_>>> = HashMap::new();
     for file in files {
         let mut own: HashMap<&[u32], Collectives<'_>> = HashMap::new();
         for timed in timed(file) {
             if let [Event::Together(collective)] = timed.kind.events.as_slice() {
-                // Making a communicator takes more than its messages.
+                // Creating a communicator takes more than its messages.
                 if !timed.kind.name.starts_with("MPI_Comm") && !timed.kind.name.contains("_create") {
                     own.entry(&collective.among).or_default().push((collective, timed));
                 }
@@ -123,17 +123,18 @@ fn together(files: &[RankFile], one_clock: bool) -> Vec<Sample> {
     samples
 }
 
-/// The task did not wait for a CPU. Less than this is what the layer's clocks leave between their readings.
+/// The task did not wait for a CPU. Smaller values are due to the time between readings of the layer's clocks.
 fn is_clean(call: &Call) -> bool {
     call.call_wait_ns < 3_000
 }
 
-/// Nobody leaves before all have come.
+/// Whether no task leaves the collective before all have arrived.
 fn keeps_all(what: What) -> bool {
     matches!(what, What::Barrier | What::Allreduce | What::Allgather | What::Alltoall)
 }
 
-/// From messages for which the receiver waited: the k-th message to a task is its k-th one from there.
+/// Samples from messages for which the receiver was waiting: the k-th message sent to a task is the k-th that it receives from the
+/// sender.
 fn to_and_fro(files: &[RankFile]) -> Vec<Sample> {
     let mut sent: HashMap<(u32, u32), Vec<(Timed<'_>, u64)>> = HashMap::new();
     let mut received: HashMap<(u32, u32), Vec<Timed<'_>>> = HashMap::new();
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(fit(&[early.clone(), late.clone()]).unwrap().0.alpha_us, 0.9);
         late.calls.iter_mut().for_each(|call| call.call_wait_ns = 5_000);
         assert!(!fit(&[early.clone(), late.clone()]).unwrap().1, "somebody waited for a CPU");
-        // Every message waited for a CPU, all but one of them long.
+        // Every message waited for a CPU, all but one of them for a long time.
         for file in [&mut early, &mut late] {
             let long = Call { compute_ns: 100, call_ns: 4_000_000, call_wait_ns: 3_990_000, ..Call::default() };
             file.calls.extend(vec![long; 10]);
@@ -211,7 +212,7 @@ mod tests {
         let sizes = [8_u64, 80_000];
         let sends = sizes.map(|bytes| kind(Event::Send { to: 1, bytes })).to_vec();
         let receives = sizes.map(|bytes| kind(Event::Receive { from: 0, bytes })).to_vec();
-        // At 1000 and at 12,000 ns; the receiver waits from 0 on, and from 3000 on.
+        // Sent at 1000 and at 12,000 ns; the receiver waits from 0 on, and from 3000 on.
         let sender = file(0, sends, &[(0, 1000, 10), (1, 10_990, 10)]);
         let receiver = file(1, receives, &[(0, 0, 3_000), (1, 0, 9_000 + 2_000 + 80_000)]);
         let (network, _) = fit(&[sender, receiver]).unwrap();

@@ -1,29 +1,30 @@
-//! Profiles of programs without MPI, from what was seen of their threads from outside.
+//! Profiles of programs without MPI, from observing their threads from outside.
 
 use super::build::Run;
 use super::{By, Profile, Task};
 
-/// Of a thread, as it was last seen.
+/// The last observed state of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Observed {
-    /// Its process's name.
+    /// The name of its process.
     pub name: String,
     pub cpu_ns: u64,
-    /// Ready, but without a CPU.
+    /// Time ready to run, but without a CPU.
     pub wait_ns: u64,
-    /// In uninterruptible sleep, which is how Linux waits for a disk: the share of looks, times the time.
+    /// Time in uninterruptible sleep, which is how Linux waits for a disk: the fraction of samples, times
+    /// the elapsed time.
     pub io_ns: u64,
-    /// Read from and written to storage.
+    /// Bytes read from and written to storage.
     pub io_bytes: u64,
     pub voluntary: u64,
     pub involuntary: u64,
 }
 
-/// Threads with less than this share of the largest one's time are helpers, not tasks.
+/// Threads with less than this share of the busiest one's time are helpers, not tasks.
 const TASK_SHARE_MIN: f64 = 0.02;
 
-/// The profile of an observed run. `cpu_s` is what the kernel says that all processes used together.
+/// The profile of an observed run. `cpu_s` is the kernel's total of the CPU time of all processes.
 pub fn from_observation(run: &Run, mut threads: Vec<Observed>, elapsed_s: f64, cpu_s: f64, looks: u64) -> Profile {
     let busy = |thread: &Observed| thread.cpu_ns + thread.io_ns;
     let largest = threads.iter().map(busy).max().unwrap_or(0) as f64;
@@ -35,7 +36,8 @@ pub fn from_observation(run: &Run, mut threads: Vec<Observed>, elapsed_s: f64, c
     let mut profile = run.profile(By::Observation);
     profile.elapsed_s = elapsed_s;
     profile.tasks = threads.len() as u32;
-    // Short threads, helpers and what each did after the last look: shared out as the rest.
+    // The time of short threads, of helpers and after the last sample is divided in proportion to the
+    // rest.
     let scale = if seen_s > 0.0 { cpu_s / seen_s } else { 1.0 };
     if seen_s > 0.0 && !(0.9..1.1).contains(&scale) {
         profile.warnings.push(format!(

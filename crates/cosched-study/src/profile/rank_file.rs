@@ -1,5 +1,5 @@
-//! Reads what the layer wrote of one rank (`crates/cosched-record/src/file.rs` describes the form), without trust: a
-//! process may have been killed, a disk full, a file from somewhere else.
+//! Parses the recording layer's file of one rank (`crates/cosched-record/src/file.rs` describes the format) as
+//! untrusted input: a process may have been killed, a disk full, a file may come from somewhere else.
 
 use super::{Collective, Event, What};
 use std::collections::{BTreeSet, HashMap};
@@ -7,36 +7,36 @@ use std::rc::Rc;
 
 pub(super) const MARK: &[u8; 8] = b"CSREC\0\0\x01";
 pub(super) const HEAD_BYTES: usize = 16 << 10;
-/// Where the host's name, and behind it the functions' counts and names begin.
+/// Offsets of the host's name, and of the functions' counts and names, which follow it.
 pub(super) const HOST_AT: usize = 23 * 8;
 pub(super) const COUNTS_AT: usize = HOST_AT + 64;
 const FUNCTIONS_MAX: usize = 240;
 pub(super) const COUNT_BYTES: usize = 48;
-/// As many as a profile can have; bounds what a damaged file can make us allocate.
+/// As many as a profile can have; limits the allocations that a damaged file can cause.
 pub(super) const RANKS_MAX: u64 = super::TASKS_MAX as u64;
 
-/// A rank as it was recorded.
+/// The recording of a rank.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RankFile {
     pub(super) rank: u32,
     pub(super) ranks: u32,
     pub(super) library: u64,
     pub(super) host: String,
-    /// `MPI_Finalize` was reached.
+    /// Whether `MPI_Finalize` was reached.
     pub(super) finished: bool,
-    /// The rest of the file is missing or makes no sense: what is wrong.
+    /// If the rest of the file is missing or invalid, what is wrong with it.
     pub(super) damage: Option<String>,
     pub(super) begin_ns: u64,
     pub(super) elapsed_ns: u64,
     pub(super) totals: Totals,
-    /// Each function that was called, and how often.
+    /// Each function that was called, with the number of calls.
     pub(super) functions: Vec<(String, u64)>,
-    /// What calls did; a call names its kind by the place in this list.
+    /// The distinct operations of the calls; a call refers to its kind by the index in this list.
     pub(super) kinds: Vec<Kind>,
     pub(super) calls: Vec<Call>,
 }
 
-/// The totals of the head: they count also what is not in the records.
+/// The totals in the head: they include what is missing in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) compute_ns: u64,
@@ -54,10 +54,10 @@ pub(super) struct Totals {
     pub(super) process_cpu_ns: u64,
 }
 
-/// The ranks of a communicator, which many kinds of calls share.
+/// The ranks of a communicator, shared by many kinds of calls.
 pub(super) type Members = Rc<[u32]>;
 
-/// What a call did, without its times.
+/// The operation of a call, without its times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
     pub(super) name: String,
@@ -76,10 +76,10 @@ pub(super) struct Call {
     pub(super) call_wait_ns: u64,
 }
 
-/// Reads a rank's file.
+/// Parses a rank's file.
 ///
 /// # Errors
-/// What is wrong, when it is no such file at all. Damage further on is in [`RankFile::damage`].
+/// What is wrong, if it is not such a file at all. Damage in later parts is reported in [`RankFile::damage`].
 pub(super) fn parse(bytes: &[u8]) -> Result<RankFile, String> {
     if bytes.len() < HEAD_BYTES {
         return Err(format!("it has {} bytes, and its head alone {HEAD_BYTES}", bytes.len()));
@@ -137,7 +137,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<RankFile, String> {
     Ok(file)
 }
 
-/// Up to the first zero.
+/// The text up to the first NUL.
 fn text(bytes: &[u8]) -> String {
     let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..length]).into_owned()
@@ -148,10 +148,10 @@ struct Records<'a> {
     at: usize,
     names: &'a [String],
     ranks: u64,
-    /// The rank whose file it is.
+    /// The rank that wrote the file.
     own: u32,
     comms: Vec<Option<Members>>,
-    /// By the bytes of function and events, and by what they mean: a communicator may have two numbers.
+    /// Kinds by the bytes of function and events, and by their meaning: a communicator may have two numbers.
     by_bytes: HashMap<[&'a [u8]; 2], u32>,
     by_meaning: HashMap<Kind, u32>,
 }
@@ -188,7 +188,7 @@ impl<'a> Records<'a> {
         Err("a number has too many digits".into())
     }
 
-    /// A number that names a rank.
+    /// A number that is a valid rank.
     fn rank(&mut self) -> Result<u32, String> {
         let rank = self.number()?;
         if rank < self.ranks { Ok(rank as u32) } else { Err(format!("there is no rank {rank}")) }
@@ -210,7 +210,7 @@ impl<'a> Records<'a> {
         if !strangers && (known.len() < members.len() || !known.contains(&self.own)) {
             return Err(format!("communicator {number} names a rank twice, or not this one"));
         }
-        // Who is not in the world cannot be simulated with it.
+        // A group with ranks outside of the world cannot be simulated.
         self.comms.push((!strangers).then(|| members.into()));
         Ok(())
     }
@@ -235,7 +235,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The kind of a call with this function and these events.
+    /// The index of the kind with this function and these events.
     fn kind(&mut self, key: [&'a [u8]; 2], file: &mut RankFile) -> Result<u32, String> {
         if let Some(kind) = self.by_bytes.get(&key) {
             return Ok(*kind);
@@ -291,7 +291,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// `None` for a function that has no pattern, and for a group that is not of this world.
+    /// None for a function without a pattern, and for a group with ranks outside of this world.
     fn together(&mut self, comms: &[Option<Members>]) -> Result<Option<Collective<Members>>, String> {
         let (function, comm, root, bytes) = (self.number()?, self.number()?, self.number()?, self.number()?);
         let among = comms.get(comm as usize).ok_or_else(|| format!("there is no communicator {comm}"))?.clone();
@@ -373,7 +373,7 @@ pub(super) mod tests {
     fn groups_that_are_not_of_this_world_are_not_known_and_impossible_ones_are_damage() {
         let barrier = [2, 3, 1, 1, 1, 1, 1, 1, 1, 3, 3, 1, 0, 0];
         let of = |comm: &[u64]| parse(&file(0, 2, &[comm, &barrier])).unwrap();
-        // Between two groups; with a rank of another world.
+        // An intercommunicator; and a group with a rank of another world.
         for strange in [&[1, 1, 1, 1, 1][..], &[1, 1, 0, 2, 0, 7]] {
             let read = of(strange);
             assert_eq!((read.damage, &read.kinds[0].events[..]), (None, &[Event::Unknown][..]));

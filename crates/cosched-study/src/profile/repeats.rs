@@ -1,9 +1,9 @@
-//! Finds loops in a sequence: what stands several times in a row becomes a loop, and loops may stand in loops.
+//! Finds loops in a sequence: consecutive repetitions become a loop, and loops may be nested.
 //!
 //! Rule: for periods 1, 2, 3, … each run of equal neighbours of that length is folded into one symbol; after a period
-//! that folded anything the search begins again, as a folded inner loop makes the outer one's period short. Short periods
-//! are all tried; of the long ones only the distances at which symbols come again, the most frequent first. Greedy: the
-//! result is exact, not the shortest possible.
+//! that folded anything the search starts again, because a folded inner loop makes the outer one's period short. Short
+//! periods are all tried; of the long ones only the distances at which symbols recur, the most frequent first. The
+//! algorithm is greedy: the result is exact, but not necessarily the shortest possible.
 
 use std::collections::HashMap;
 
@@ -12,21 +12,21 @@ use std::collections::HashMap;
 pub(super) enum Node {
     /// One symbol.
     Leaf(u32),
-    /// So many times this.
+    /// This number of repetitions of a body.
     Loop(u64, Vec<Node>),
 }
 
 /// Periods up to this are all tried.
 const SHORT: usize = 128;
-/// So many of the longer ones.
+/// The maximum number of longer periods that are tried.
 const LONG: usize = 48;
-/// Loops in loops at most: a program's text allows 64 blocks in blocks.
+/// The maximum depth of nested loops: a program's text allows 64 nested blocks.
 const DEPTH_MAX: u32 = 24;
 
-/// A loop as a symbol.
+/// A loop as a symbol: the number of repetitions, and the body.
 type Loop = (u64, Vec<u32>);
 
-/// Writes a sequence with loops.
+/// Folds a sequence into loops.
 pub(super) fn fold(symbols: &[u32]) -> Vec<Node> {
     let mut folder = Folder::new(symbols);
     let mut sequence = symbols.to_vec();
@@ -37,7 +37,7 @@ pub(super) fn fold(symbols: &[u32]) -> Vec<Node> {
 }
 
 struct Folder {
-    /// Symbols from here on are loops.
+    /// Symbols from this number on are loops.
     first_loop: u32,
     loops: Vec<Loop>,
     depths: Vec<u32>,
@@ -57,10 +57,10 @@ impl Folder {
         short.or_else(|| long_periods(sequence).into_iter().find_map(|period| self.fold_by(sequence, period)))
     }
 
-    /// Folds all runs of this period; `None` if there are none.
+    /// Folds all runs of this period; None if there are none.
     fn fold_by(&mut self, sequence: &[u32], period: usize) -> Option<Vec<u32>> {
         let mut folded = Vec::new();
-        // Up to here the sequence is in `folded`; from `run` on each symbol is the one a period further.
+        // Up to `done` the sequence is in `folded`; from `run` on each symbol equals the one a period later.
         let (mut done, mut run, mut at) = (0, 0, 0);
         while at + period <= sequence.len() {
             if at + period < sequence.len() && sequence[at] == sequence[at + period] {
@@ -92,7 +92,7 @@ impl Folder {
     }
 
     fn symbol(&mut self, times: u64, body: &[u32]) -> u32 {
-        // A loop of nothing but a loop is one loop.
+        // A loop that contains only a loop is merged with it.
         let (times, body) = match body {
             [only] if *only >= self.first_loop => {
                 let (inner, body) = &self.loops[(only - self.first_loop) as usize];
@@ -122,7 +122,7 @@ impl Folder {
     }
 }
 
-/// The distances above [`SHORT`] at which symbols come again, those that explain most of the sequence first.
+/// The distances above [`SHORT`] at which symbols recur, those that explain most of the sequence first.
 fn long_periods(sequence: &[u32]) -> Vec<usize> {
     let mut last: HashMap<u32, usize> = HashMap::new();
     let mut found: HashMap<usize, usize> = HashMap::new();
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn many_operations_become_a_few() {
-        // The last of a round is the first of the next one: that pair looks like a loop, so the first round stands apart.
+        // The last symbol of a round equals the first of the next one: that pair looks like a loop, so the first round is
+        // not part of the loop.
         let round: Vec<u32> = (0..301).map(|i| if i % 3 == 0 { 999 } else { i }).collect();
         let folded = fold(&round.repeat(300));
         assert!(size(&folded) <= 2 * round.len() + 2, "{}", size(&folded));
@@ -194,7 +195,8 @@ mod tests {
             round in prop::collection::vec(0..1000_u32, 1..200), times in 2..20_usize,
         ) {
             let folded = fold(&round.repeat(times));
-            // A few more: where the end of a round and its begin look like a loop, the first round stands apart.
+            // A few more: if the end of a round and the start of the next look like a loop, the first round is not part
+            // of the loop.
             prop_assert!(size(&folded) <= 2 * round.len() + 2, "{} of {}", size(&folded), round.len());
         }
     }

@@ -5,13 +5,13 @@ use super::repeats::{Node, fold};
 use super::{Collective, Event};
 use serde::{Deserialize, Serialize};
 
-/// A part of what a task does.
+/// One step of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub enum Step {
     /// A call.
     Call(Call),
-    /// So many times this, at least once.
+    /// This number of repetitions of steps, at least one.
     Repeat(u64, Vec<Step>),
 }
 
@@ -21,16 +21,16 @@ pub enum Step {
 pub struct Call {
     pub name: String,
     pub does: Vec<Event<u32>>,
-    /// Before the call: on the CPU, in I/O, ready but without a CPU.
+    /// Before the call: on the CPU, in I/O, ready to run but without a CPU.
     pub compute_ns: u64,
     pub io_ns: u64,
     pub wait_ns: u64,
-    /// In it, and of that on the CPU.
+    /// In the call, and the part of that on the CPU.
     pub message_ns: u64,
     pub message_cpu_ns: u64,
 }
 
-/// A step as JSON has it: `repeat` and `body`, or the rest.
+/// A step in JSON: `repeat` and `body`, or the fields of a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
@@ -87,7 +87,7 @@ impl From<Step> for Written {
     }
 }
 
-/// Visits each call with how often it is done.
+/// Visits each call, with the number of times that it is executed.
 pub(super) fn visit(steps: &[Step], times: u64, to: &mut impl FnMut(&Call, u64)) {
     for step in steps {
         match step {
@@ -97,13 +97,14 @@ pub(super) fn visit(steps: &[Step], times: u64, to: &mut impl FnMut(&Call, u64))
     }
 }
 
-/// How many calls and loops a text of these steps has.
+/// The number of calls and loops in the text of these steps.
 pub fn length(steps: &[Step]) -> usize {
     let of = |step: &Step| if let Step::Repeat(_, body) = step { 1 + length(body) } else { 1 };
     steps.iter().map(of).sum()
 }
 
-/// How often the loop that holds most of the computation is done: what a person would call the program's iterations.
+/// The number of repetitions of the loop with most of the computation: what people would call the program's
+/// iterations.
 pub fn iterations(steps: &[Step]) -> Option<u64> {
     let compute = |step: &Step| {
         let mut sum = 0_u64;
@@ -120,7 +121,7 @@ pub fn iterations(steps: &[Step]) -> Option<u64> {
     }
 }
 
-/// The calls of a rank as steps; `group` numbers the members of a communicator.
+/// The calls of a rank as steps; `group` assigns numbers to the members of a communicator.
 pub(super) fn of_rank(file: &RankFile, group: &mut impl FnMut(&[u32]) -> u32) -> Vec<Step> {
     let kinds: Vec<Call> = file.kinds.iter().map(|kind| of_kind(kind, group)).collect();
     let symbols: Vec<u32> = file.calls.iter().map(|call| call.kind).collect();
@@ -154,7 +155,7 @@ fn step(node: &Node, kinds: &[Call]) -> Step {
     }
 }
 
-/// Runs through the steps as the program did, and adds each call's times where it belongs.
+/// Follows the steps in the order of execution, and adds each call's times to its step.
 fn add_times<'a>(steps: &mut [Step], calls: &mut impl Iterator<Item = &'a rank_file::Call>) {
     for step in steps {
         match step {
@@ -168,7 +169,7 @@ fn add_times<'a>(steps: &mut [Step], calls: &mut impl Iterator<Item = &'a rank_f
     }
 }
 
-/// A call of a file function is I/O: only what it computes is computation.
+/// Calls of file functions are I/O: only their computation before is counted as computation.
 fn add(sum: &mut Call, call: &rank_file::Call) {
     more(&mut sum.compute_ns, call.compute_ns);
     more(&mut sum.io_ns, call.io_ns);
@@ -184,7 +185,7 @@ fn add(sum: &mut Call, call: &rank_file::Call) {
     }
 }
 
-/// A damaged file may have any times.
+/// Saturates, because a damaged file may have any times.
 fn more(sum: &mut u64, ns: u64) {
     *sum = sum.saturating_add(ns);
 }

@@ -1,10 +1,10 @@
-//! Reads what was measured, for who sets something beside it. Only what is needed is asked for: others may write the
-//! document too.
+//! Reads the results of a measurement for a comparison. Only the required fields are read, because other programs
+//! may write the document too.
 
 use super::record::FORMAT;
 use serde::Deserialize;
 
-/// The part of a document that is compared.
+/// The part of a document that is used in a comparison.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Measured {
@@ -40,10 +40,10 @@ pub struct Outcome {
 }
 
 impl Measured {
-    /// Reads a document's text.
+    /// Parses the text of a document.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is not such a document.
     pub fn parse(text: &str) -> Result<Measured, String> {
         let measured: Measured = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if measured.format != FORMAT {
@@ -59,13 +59,13 @@ impl Outcome {
         positive(self.slowdown).or_else(|| Some(positive(self.time_s)? / single.time_s))
     }
 
-    /// s_j of the main phase, if the program tells it.
+    /// s_j of the main phase, if the program reports it.
     pub fn phase_slowdown(&self, single: &Single) -> Option<f64> {
         positive(self.phase_s).zip(positive(single.phase_s)).map(|(several, one)| several / one)
     }
 }
 
-/// A figure that makes sense.
+/// The value, if it is positive and finite.
 pub fn positive(value: Option<f64>) -> Option<f64> {
     value.filter(|value| *value > 0.0 && value.is_finite())
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A job's class, as cosched names it.
+/// A job's class in cosched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "core says what each means")]
@@ -14,7 +14,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// As options and files have it.
+    /// The name in options and files.
     pub fn name(self) -> &'static str {
         match self {
             Class::Express => "express",
@@ -30,15 +30,15 @@ impl Class {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct MixJob {
-    /// For the table.
+    /// The name in tables.
     pub name: String,
-    /// Of cosched; plain Linux and Slurm do not know it.
+    /// cosched's class; ignored by plain Linux and Slurm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
-    /// After the set's beginning, in seconds.
+    /// Start time relative to the start of the set, in seconds.
     #[serde(default)]
     pub start_s: f64,
-    /// How many of them.
+    /// The number of copies.
     #[serde(default = "one")]
     pub count: u32,
     pub command: Vec<String>,
@@ -54,10 +54,10 @@ fn one() -> u32 {
     1
 }
 
-/// The most jobs of a mix, as of `--jobs`.
+/// The maximum number of jobs of a mix, as for `--jobs`.
 const JOBS_MAX: u64 = 512;
 
-/// Reads and checks a list.
+/// Parses and checks a list.
 ///
 /// # Errors
 /// What is wrong with the text, or with an entry.

@@ -1,7 +1,8 @@
-//! What sharing costs a program: which sets of jobs are run, and what their times say.
+//! The cost of sharing for a program: which sets of jobs to run, and how to evaluate their times.
 //!
-//! `plan` says which sets are run in which order, `results` makes numbers of the runs, and `record` is the document of both. The
-//! slowdown is that of Strazdins and Uhlmann (2004, section 4.1): s_j = t_j / t_1, t_j the elapsed time for all of j jobs.
+//! `plan` decides which sets are run and in which order, `results` computes numbers from the runs, and `record` is the document
+//! with both. The slowdown is that of Strazdins and Uhlmann (2004, section 4.1): s_j = t_j / t_1, where t_j is the elapsed time
+//! of all j jobs.
 
 mod measured;
 pub mod mix;

@@ -1,26 +1,26 @@
-//! The time of a program's main phase, as the program says it.
+//! The time of a program's main phase, as reported by the program.
 
 use regex::Regex;
 
-/// Where it stands in the output.
+/// Where to find it in the output.
 #[derive(Clone, Debug)]
 pub enum Phase {
-    /// In a line of JSON with `main_phase_s`, as the programs of cosched write it.
+    /// In a line of JSON with `main_phase_s`, as written by the programs of cosched.
     Json,
-    /// Where the first group of an expression matches; the last match counts.
+    /// In the first group of a regular expression; the last match counts.
     Group(Regex),
 }
 
 impl Phase {
     /// # Errors
-    /// When the expression is invalid, or has no group.
+    /// If the expression is invalid, or has no group.
     pub fn new(expression: Option<&str>) -> Result<Phase, String> {
         let Some(expression) = expression else { return Ok(Phase::Json) };
         let regex = Regex::new(expression).map_err(|e| e.to_string())?;
         if regex.captures_len() < 2 { Err("it has no group for the seconds".into()) } else { Ok(Phase::Group(regex)) }
     }
 
-    /// In seconds; none when the output does not say it.
+    /// The time in seconds; None if the output does not contain it.
     pub fn find(&self, output: &str) -> Option<f64> {
         let found = match self {
             Phase::Json => output.lines().rev().find_map(|line| {

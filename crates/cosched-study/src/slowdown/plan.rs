@@ -1,29 +1,29 @@
-//! Which sets are run, and in what order.
+//! Which sets to run, and in what order.
 
 use super::mix::MixJob;
 use super::record::{Baseline, Head, Run};
 
-/// A set that is run once in each repetition.
+/// A set that is run once per repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are named by what they are")]
 pub struct Cell {
     pub policy: String,
-    /// All jobs of the set.
+    /// The number of jobs in the set.
     pub jobs: u32,
-    /// One job of the mix, alone.
+    /// The index of a job of the mix that runs alone.
     pub alone: Option<usize>,
 }
 
-/// The policy with which all are compared.
+/// The policy that is always compared with.
 pub const LINUX: &str = "linux";
 
 impl Cell {
-    /// Whether this was a run of it.
+    /// Whether a run belongs to this cell.
     pub fn is_of(&self, run: &Run) -> bool {
         run.policy == self.policy && run.jobs == self.jobs && run.alone == self.alone
     }
 
-    /// For people: `gang, 4 jobs`.
+    /// A title such as `gang, 4 jobs`.
     pub fn title(&self, mix: &[MixJob]) -> String {
         match (self.alone.and_then(|place| mix.get(place)), mix.is_empty(), self.jobs) {
             (Some(job), ..) => format!("{}, {} alone", self.policy, job.name),
@@ -34,9 +34,9 @@ impl Cell {
     }
 }
 
-/// The sets of a repetition: for each number of jobs all policies in turn. What all are compared with is always there
-/// and is the first of all; each repetition begins at another place, so that no set always follows the same one or
-/// always finds the machine at the same age.
+/// The sets of a repetition: for each number of jobs all policies in turn. The baseline is always included and is the
+/// first of all; each repetition starts at another place, so that no set always follows the same one or always runs
+/// at the same time since the start.
 pub fn cells(head: &Head, repetition: u32) -> Vec<Cell> {
     let mut cells = in_order(head);
     let step = (cells.len() / head.repeat.max(1) as usize).max(1);
@@ -67,7 +67,7 @@ fn in_order(head: &Head) -> Vec<Cell> {
     cells
 }
 
-/// The policy whose single job stands for the program.
+/// The policy whose single job is the baseline.
 pub fn single_policy(head: &Head) -> &str {
     match head.baseline {
         Baseline::Linux => LINUX,

@@ -4,13 +4,14 @@ use super::plan::{Cell, LINUX, cells, single_policy};
 use super::record::{Baseline, Document, Ended, Head, MixRow, Row, Run, Single};
 use super::stats::{jain, mean, median, ratio_stderr, stderr};
 
-/// Other processes that use more of the CPUs than this decide the times more than the policies do.
+/// If other processes use more than this share of the CPUs, they influence the times more than the
+/// policies do.
 pub const OTHERS_DECIDE: f64 = 0.25;
 
-/// Makes the document of what was measured so far.
+/// Builds the document from the measurements so far.
 pub fn document(head: &Head, runs: &[Run]) -> Document {
     let mut wanted: Vec<Cell> = cells(head, 0).into_iter().filter(|cell| cell.alone.is_none()).collect();
-    // For reading: each policy with growing numbers of jobs.
+    // In the order for reading: each policy with increasing numbers of jobs.
     let place = |cell: &Cell| head.policies.iter().position(|policy| *policy == cell.policy);
     wanted.sort_by_key(|cell| (place(cell), cell.jobs));
     let rows = wanted.iter().filter_map(|cell| row(head, runs, cell)).collect();
@@ -23,13 +24,13 @@ pub fn document(head: &Head, runs: &[Run]) -> Document {
     }
 }
 
-/// The CPU shares of the runs of a row that were done.
+/// The CPU shares of the completed runs of a row.
 pub fn cpu_shares(document: &Document, row: &Row) -> Vec<f64> {
     let cell = Cell { policy: row.policy.clone(), jobs: row.jobs, alone: None };
     done(&document.runs, &cell).iter().map(|run| cpu_share(run, document.head.cpus)).collect()
 }
 
-/// CPU time of all jobs / (elapsed × CPUs).
+/// CPU time of all jobs / (elapsed time × CPUs).
 fn cpu_share(run: &Run, cpus: usize) -> f64 {
     run.each.iter().map(|each| each.cpu_s()).sum::<f64>() / (run.elapsed_s * cpus as f64)
 }
@@ -47,7 +48,7 @@ fn elapsed(runs: &[&Run]) -> Vec<f64> {
     runs.iter().map(|run| run.elapsed_s).collect()
 }
 
-/// The median of what `of` says of each run; none when it says nothing of one.
+/// The median of `of` over the runs; None if it is None for any run.
 fn median_of(runs: &[&Run], of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
     median(&runs.iter().map(|run| of(run)).collect::<Option<Vec<f64>>>()?)
 }
@@ -76,7 +77,7 @@ fn single(head: &Head, runs: &[Run]) -> Option<Single> {
     })
 }
 
-/// None when it was never run.
+/// None if it was never run.
 fn row(head: &Head, all: &[Run], cell: &Cell) -> Option<Row> {
     let of_cell: Vec<&Run> = all.iter().filter(|run| cell.is_of(run)).collect();
     let first_failure = of_cell.iter().find(|run| run.outcome != Ended::Done);
@@ -119,7 +120,7 @@ fn row(head: &Head, all: &[Run], cell: &Cell) -> Option<Row> {
     })
 }
 
-/// Of equal jobs only: different ones need not end at the same time.
+/// Only for equal jobs: different ones need not end at the same time.
 fn fairness(head: &Head, run: &Run) -> Option<f64> {
     let turnarounds: Vec<f64> = run.each.iter().map(|each| each.turnaround_s()).collect();
     if head.commands.is_empty() { jain(&turnarounds) } else { None }

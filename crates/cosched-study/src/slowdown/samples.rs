@@ -21,7 +21,7 @@ pub fn head(policies: &[&str], jobs: &[u32], repeat: u32) -> Head {
     }
 }
 
-/// A run whose jobs end at these times and use half of it as CPU time.
+/// A run whose jobs end at these times and use half of the time as CPU time.
 pub fn run(policy: &str, repetition: u32, ends: &[f64]) -> Run {
     let each = |(job, end_s): (usize, &f64)| Each {
         job,

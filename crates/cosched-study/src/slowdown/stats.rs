@@ -1,6 +1,6 @@
-//! Numbers from several measurements of the same thing.
+//! Statistics of repeated measurements.
 
-/// The median; of an even number of values the mean of the two in the middle. None of nothing.
+/// The median; of an even number of values the mean of the two in the middle. None for no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -8,12 +8,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(if sorted.len().is_multiple_of(2) { (sorted[sorted.len() / 2 - 1] + upper) / 2.0 } else { upper })
 }
 
-/// The mean; none of nothing.
+/// The mean; None for no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     cosched_sim::metrics::mean(values)
 }
 
-/// The standard error of the mean, √(Σ(x − x̄)² / (n − 1) / n); none of fewer than two values.
+/// The standard error of the mean, √(Σ(x − x̄)² / (n − 1) / n); None for fewer than two values.
 pub fn stderr(values: &[f64]) -> Option<f64> {
     let (mean, n) = (mean(values)?, values.len() as f64);
     let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -21,8 +21,8 @@ pub fn stderr(values: &[f64]) -> Option<f64> {
 }
 
 /// The standard error of the ratio of two independent means, to first order (Cochran 1977, section 6.4, without the
-/// covariance): the relative errors add up as squares. A mean without an error of its own is taken as exact only when
-/// the other has one.
+/// covariance): the squares of the relative errors add up. A mean without an error of its own is taken as exact, but
+/// only if the other has one.
 pub fn ratio_stderr(above: (f64, Option<f64>), below: (f64, Option<f64>)) -> Option<f64> {
     if above.1.is_none() && below.1.is_none() || below.0 == 0.0 || above.0 == 0.0 {
         return None;
@@ -31,7 +31,8 @@ pub fn ratio_stderr(above: (f64, Option<f64>), below: (f64, Option<f64>)) -> Opt
     Some((above.0 / below.0).abs() * relative(above).hypot(relative(below)))
 }
 
-/// Jain's fairness index (Σx)² / (n Σx²): 1 when all are alike, 1/n when one has everything. None of nothing or zeros.
+/// Jain's fairness index (Σx)² / (n Σx²): 1 if all values are equal, 1/n if one has everything. None for no values or
+/// only zeros.
 pub fn jain(values: &[f64]) -> Option<f64> {
     let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn errors_of_ratios_add_up_as_squares() {
-        // 3 % and 4 % make 5 %.
+        // 3 % and 4 % give 5 %.
         near(ratio_stderr((2.0, Some(0.06)), (1.0, Some(0.04))), 0.1);
         near(ratio_stderr((2.0, Some(0.06)), (1.0, None)), 0.06);
         assert_eq!(ratio_stderr((2.0, None), (1.0, None)), None);
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_simulated_ratio_has_the_error_that_is_said() {
-        // Pairs of means of 8 values with known deviations; a linear congruential generator, so always the same.
+        // Pairs of means of 8 values with known deviations; with a linear congruential generator, so always the same.
         let mut state = 12345_u64;
         let mut uniform = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -42,7 +42,7 @@ fn codes(profile: &Profile) -> Vec<Code> {
     program.expand(Setting { tasks: profile.tasks, seed: 1, topology: Topology::Ring }).unwrap()
 }
 
-/// (computation, I/O, sends, receives) of a task, loops run through.
+/// (computation, I/O, sends, receives) of a task, with loops expanded.
 fn sums(code: &Code) -> (u64, u64, u64, u64) {
     let (mut sums, mut loops) = ((0, 0, 0, 0), Vec::new());
     for op in code.ops() {
@@ -126,7 +126,8 @@ fn a_program_of_one_task_and_one_of_nothing() {
     assert!(nothing.program().unwrap_err().to_string().contains("the profile is empty"));
 }
 
-/// Steps of all tasks at once, so that messages match: in loops, a pair talks, or all do something.
+/// Steps of all tasks at once, so that messages match: in loops, either a pair communicates, or all
+/// do something.
 fn rounds(tasks: u32) -> impl Strategy<Value = Vec<Vec<Step>>> {
     let what = prop_oneof![
         Just(What::Barrier),
