@@ -1,8 +1,8 @@
-//! All that a cluster has in its store, to be kept somewhere else and brought back.
+//! Export of a cluster's keys from its store, and import.
 //!
-//! Nodes' records and acknowledgements go with leases, requests and answers with their daemons: none of these is kept.
-//! What is brought back is told from what was there by everybody as a store that was put back to a copy is. The state goes
-//! first and comes last, so that nobody plans in between; an import that was interrupted is done again.
+//! Nodes' records and acknowledgements end with leases, requests and answers with their daemons: none of these is exported.
+//! All members handle an import like a store that was restored from a copy. The state is deleted
+//! first and written last, so that no member plans in between; an interrupted import is repeated.
 
 use crate::keys::{Keys, Place, check_name};
 use crate::repair::{CannotRepair, Known, Repair};
@@ -11,13 +11,13 @@ use crate::wire::{Job, Name, Node, Tree, decode, encode, packed, text_of};
 use cosched_core::cluster::{NUMBERS_END, Planner, State};
 use std::collections::BTreeMap;
 
-/// At most this much of a transaction is used.
+/// The part of the maximum transaction that is used, in bytes.
 const BYTES_MAX: usize = TXN_BYTES_MAX / 2;
 
-/// The keys of a cluster, without what they all begin with, and their values as text.
+/// The keys of a cluster, without their common prefix, and their values as text.
 pub type Texts = BTreeMap<String, String>;
 
-/// What is kept of these keys; and those that are left out because they cannot be read.
+/// The exported keys and texts, and the keys that are left out because they cannot be read.
 pub fn export(keys: &Keys, entries: &[Entry]) -> (Texts, Vec<String>) {
     let (mut texts, mut damaged) = (Texts::new(), Vec::new());
     for entry in entries.iter().filter(|entry| is_kept(keys, entry)) {
@@ -52,10 +52,10 @@ fn is_sound(keys: &Keys, key: &str, value: &[u8]) -> bool {
     }
 }
 
-/// What is to be done so that a store with these keys has those of a backup.
+/// The changes after which a store with these entries has the keys of a backup.
 ///
 /// # Errors
-/// It is no backup of a cluster of this version.
+/// It is not a backup of a cluster of this version.
 pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair, CannotRepair> {
     let keys = &known.keys;
     let key = |short: &str| format!("{}{short}", keys.prefix());
@@ -94,7 +94,7 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair,
         let key = entry.key.clone();
         match keys.place(&entry.key) {
             Place::State | Place::Begun | Place::Tree => (),
-            // A node that has joined since keeps its number, if it is nobody else's; its tree is the backup's now.
+            // A node that has joined since keeps its number, if no other node has it; its tree is the backup's now.
             Place::Id(id) if is_new(id) => (),
             Place::Name(_) => changes.push(match decode::<Name>(&entry.value) {
                 Ok(name) if is_new(name.id) => {
@@ -109,7 +109,7 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair,
         changes.push(Do::Put { key: key(short), value: packed(text.clone().into_bytes()), lease: None });
     }
     let revision = entries.iter().find(|entry| entry.key == keys.state()).map_or(0, |entry| entry.mod_revision);
-    // Whoever begins in the middle of it must not take it for a new cluster.
+    // A member that starts in the middle of the import must not take it for a new cluster.
     let mark = texts.get("begun").or(texts.get("format")).cloned().unwrap_or_default();
     let mark = Do::Put { key: keys.begun(), value: packed(mark.into_bytes()), lease: None };
     Ok(Repair { says, ops: ops(keys, (revision, mark), changes, &state) })
@@ -119,7 +119,7 @@ fn cannot(why: String) -> CannotRepair {
     CannotRepair { why, hint: "Give a file that `cosched cluster export` of this version wrote.".to_owned() }
 }
 
-/// Users' requests of before are not to be carried out on what is then.
+/// Users' earlier requests must not be carried out on the imported state.
 fn is_request(keys: &Keys, entry: &Entry) -> bool {
     matches!(keys.place(&entry.key), Place::Request(_) | Place::Reply(_))
 }

@@ -1,4 +1,4 @@
-//! For the fuzzer: the values of a store, what is put back of a backup, and what a store that somebody has damaged becomes.
+//! Fuzz targets: the values of a store, imports of a backup, and repairs of a damaged store.
 
 use crate::backup::{self, Texts};
 use crate::keys::Keys;
@@ -8,10 +8,10 @@ use crate::wire::{Ack, Job, Name, Node, Reply, Request, Stored, Tree, Written, d
 use cosched_core::Time;
 use cosched_core::cluster::{Planner, State};
 
-/// A time in nanoseconds, of which there are such.
+/// A plausible time, in nanoseconds since the Unix epoch.
 const NOW: Time = Time(1_700_000_000_000_000_000);
 
-/// A value of any kind: what is read is written as it was read.
+/// A value of any kind: a value that was decoded must survive encoding and decoding.
 pub fn stored(data: &[u8]) {
     fn again<T: Stored + PartialEq + std::fmt::Debug>(data: &[u8]) {
         if let Ok(value) = decode::<T>(data) {
@@ -29,7 +29,7 @@ pub fn stored(data: &[u8]) {
     again::<Written>(data);
 }
 
-/// A backup's keys: what is brought back into a store, an empty one and one of other days, is what is exported of it.
+/// A backup's keys: what is imported into an empty store, or into one with other keys, is also what is exported from it.
 pub fn backup(data: &[u8]) {
     let Ok(texts) = serde_json::from_slice::<Texts>(data) else { return };
     let mut store = MemoryStore::new();
@@ -56,8 +56,8 @@ fn bring_back(store: &mut MemoryStore, texts: &Texts) {
     assert!(exported.keys().all(|key| key.starts_with("names/") || key.starts_with("ids/")), "{exported:?}");
 }
 
-/// What lies in a store, whatever that is, and under `known` the state that a node knows: a repair does what it says, after
-/// it nothing is wrong, and whoever plans can go on.
+/// Any content of a store, and under `known` the state that a node knows: a repair does what it says, after
+/// it nothing is wrong, and a planner can continue.
 pub fn repairs(data: &[u8]) {
     let Ok(texts) = serde_json::from_slice::<Texts>(data) else { return };
     let known = known(texts.get("known").and_then(|text| decode(text.as_bytes()).ok()));

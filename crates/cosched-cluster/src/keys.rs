@@ -1,15 +1,15 @@
-//! Where things lie in the store: everything under `/cosched/<cluster>/`.
+//! The keys of a cluster in the store: everything is under `/cosched/<cluster>/`.
 //!
-//! All nodes watch one range, which holds what all have to know. What only planners read (`acks/`) and what only its own
-//! node reads (`asked/`) is sorted before that range, so that a cluster of n nodes does not tell n nodes of n
-//! acknowledgements for every plan.
+//! All nodes watch one range, which holds what all have to know. Keys that only planners read (`acks/`) or only their own
+//! node reads (`asked/`) sort before that range, so that a cluster of n nodes does not send n acknowledgements to n nodes
+//! for every plan.
 
 use crate::store::{Entry, Key, Range};
 use crate::wire::{Request, decode};
 use cosched_core::cluster::NUMBERS_END;
 use std::str::FromStr;
 
-/// The longest name of a node or of a cluster.
+/// The maximum length of a node's or a cluster's name.
 const NAME_MAX: usize = 64;
 
 /// The keys of a cluster.
@@ -18,7 +18,7 @@ pub struct Keys {
     prefix: String,
 }
 
-/// What a key of the watched range names.
+/// The kinds of keys in the watched range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     Tree,
@@ -34,7 +34,7 @@ pub(crate) enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether it follows from what lies there which jobs there are, and where.
+    /// Whether the set of jobs, or where they are, depends on this key.
     pub(crate) fn concerns_jobs(&self) -> bool {
         !matches!(self, Place::Request(_) | Place::Reply(_) | Place::Other)
     }
@@ -71,12 +71,12 @@ impl Keys {
         format!("{}{rest}", self.prefix)
     }
 
-    /// What everything begins with; for the rights of a user of the store.
+    /// The prefix of all keys; for the permissions of a user of the store.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// What all nodes watch.
+    /// The range that all nodes watch.
     pub fn watched(&self) -> Range {
         let all = Range::prefix(&self.prefix);
         Range { first: self.key(format_args!("b")), ..all }
@@ -86,7 +86,7 @@ impl Keys {
         self.key(format_args!("format"))
     }
 
-    /// That the cluster has had a state: where this is and the state is not, somebody has deleted it.
+    /// Marks that the cluster has had a state: if this exists and the state does not, the state was deleted.
     pub(crate) fn begun(&self) -> Key {
         self.key(format_args!("begun"))
     }
@@ -96,7 +96,7 @@ impl Keys {
         self.key(format_args!("state"))
     }
 
-    /// A key that is never there: who may put it may put all others.
+    /// A key that never exists: a user who may put it may put all others.
     pub fn scratch(&self) -> Key {
         self.key(format_args!("scratch"))
     }
@@ -140,13 +140,13 @@ impl Keys {
         self.key(format_args!("requests/{id}"))
     }
 
-    /// What came of a request.
+    /// The reply to a request.
     pub fn reply(&self, id: &str) -> Key {
         self.key(format_args!("replies/{id}"))
     }
 
-    /// Whether nothing is lost with an entry when the only daemon of a store dies: answers, which nobody else could read, and requests
-    /// whose askers hear only when they are carried out, or say it again; and which of them it wrote last.
+    /// Whether nothing is lost with an entry when the only daemon of a store dies: answers, which only that daemon could deliver, requests
+    /// whose senders are only answered when they are carried out or send them again, and the number of the last request written.
     pub fn may_be_lost(&self, entry: &Entry) -> bool {
         let is_asked = entry.key.strip_prefix(&self.prefix).is_some_and(|rest| rest.starts_with("asked/"));
         is_asked
@@ -174,17 +174,17 @@ impl Keys {
     }
 }
 
-/// A number as it is written: another spelling of it is another key.
+/// A number in its canonical spelling; another spelling of it is another key.
 fn number<N: FromStr + ToString>(text: &str) -> Option<N> {
     text.parse().ok().filter(|number: &N| number.to_string() == text)
 }
 
-/// The name of a request: within a node's, its order is that of the numbers.
+/// The name of a request; the requests of one node sort by their numbers.
 pub fn request_id(node: &str, instance: u64, sequence: u64) -> String {
     format!("{node}.{instance:016x}.{sequence:010}")
 }
 
-/// The node, the life of its daemon and the number of a request.
+/// The node, the daemon's instance and the sequence number of a request.
 pub(crate) fn request_parts(id: &str) -> Option<(&str, u64, u64)> {
     let (rest, sequence) = id.rsplit_once('.')?;
     let (node, instance) = rest.rsplit_once('.')?;
@@ -238,7 +238,7 @@ mod tests {
         assert!(check_name("node-01.example_x").is_ok());
     }
 
-    /// A machine that has queues keeps its own store, and does not wait for the disk where nothing would be missed.
+    /// A machine that has queues keeps its own store, and does not wait for the disk for entries whose loss does no harm.
     #[test]
     fn only_what_its_asker_would_miss_may_be_lost() {
         use crate::store::Entry;
@@ -257,7 +257,7 @@ mod tests {
         }
         assert!(request(Ask::Kill { job: 1, how: KillHow::FORCE }) && request(Ask::Suspend { job: 1 }));
         assert!(request(Ask::PartEnded { job: 1, attempt: 0, end: PartEnd::default() }), "it is reported again");
-        // It is acknowledged before it is carried out, and nobody says it twice.
+        // It is acknowledged before it is carried out, and is not sent again.
         assert!(!request(Ask::MainEnded { job: 1, attempt: 0, exit: Exit::default() }));
         assert!(!request(Ask::Drain { node: "n".to_owned(), drains: true }));
         assert!(!lost(keys.request("r"), b"{".to_vec()), "nor what cannot be read");

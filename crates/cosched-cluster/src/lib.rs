@@ -1,7 +1,7 @@
-//! The control plane of one node of a cluster: which daemon is who, who plans, and what the node has to do.
+//! The control plane of one node of a cluster: which daemon has which name, which one plans, and what the node has to do.
 //!
-//! No input or output, no clock, no randomness: all of these are arguments. The daemon drives it with a real store, tests
-//! and simulations with [`store::MemoryStore`].
+//! No input or output, no clock, no randomness: all of these are arguments. The daemon drives it with a real store; tests
+//! and simulations use [`store::MemoryStore`].
 
 pub mod backup;
 #[doc(hidden)]

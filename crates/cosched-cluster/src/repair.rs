@@ -1,10 +1,10 @@
-//! A store of which somebody has deleted or damaged keys is made whole by what is known elsewhere.
+//! Repair of a store with deleted or damaged keys, from what is known elsewhere.
 //!
-//! Rule. What is sound stays. The state is put back as a node knows it, from its memory or from what its last daemon kept;
-//! nobody has planned since it was lost, so that is what it was. Names come from numbers and from nodes' records, nodes
-//! write their own records. A job whose record is lost, or that the known state does not have, goes on without being
-//! planned: nothing is ended here. All that is written is written only if the state is as it was read, the state last:
-//! until then nobody plans.
+//! Rule. Sound keys stay. The state is restored as a node knows it, from its memory or from what its last daemon kept on disk;
+//! no plan was made since the state was lost, so it is the same. Names come from numbers and from nodes' records; nodes
+//! write their own records. A job whose record is lost, or that the known state does not have, continues without being
+//! planned: a repair kills nothing. All keys are written only if the state is unchanged since it was read, and the state is written last:
+//! until then no member plans.
 
 use crate::keys::{Keys, Place, check_name};
 use crate::member::UNKNOWN_BOOT;
@@ -14,53 +14,53 @@ use cosched_core::cluster::{BadState, Config, Input, NUMBERS_END, Planner, State
 use cosched_core::{JobId, Reason, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a node knows of its cluster.
+/// A node's knowledge of its cluster.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Where the cluster lies.
+    /// The cluster's keys.
     pub keys: Keys,
     /// The node's name.
     pub node: String,
-    /// When the tree was made, if that is known.
+    /// When the tree was created, if that is known.
     pub tree: Option<u64>,
-    /// The tree that was seen to have had a state, if any was.
+    /// The tree that was seen to have a state, if one was.
     pub begun: Option<u64>,
-    /// The state as it was last known.
+    /// The last known state.
     pub state: Option<State>,
-    /// What a cluster begins with.
+    /// The configuration with which a cluster begins.
     pub initial: Config,
-    /// The highest number of a job that is known.
+    /// The highest known job number.
     pub jobs_known: u64,
     /// The version of the daemon.
     pub version: String,
-    /// Until when leases may count that nobody knows of, from now on, in nanoseconds.
+    /// For how long from now on leases that are not in the store may still count, in nanoseconds.
     pub lease_ns: u64,
 }
 
-/// What is to be done to a store.
+/// The changes that repair a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// In words, a line each: what is wrong, and what is done about it.
+    /// What is wrong, and what is done about it, one line each.
     pub says: Vec<String>,
-    /// In this order. If the condition of one does not hold, another client has changed the store.
+    /// To be carried out in this order. If the condition of one is false, another client has changed the store.
     pub ops: Vec<Op>,
 }
 
-/// Why nothing is done: why, and what to do.
+/// Why a store cannot be repaired, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotRepair {
-    /// Why.
+    /// The reason.
     pub why: String,
     /// What to do.
     pub hint: String,
 }
 
-/// All keys of a cluster, at once.
+/// Reads all keys of a cluster in one operation.
 pub fn read_all(keys: &Keys) -> Op {
     Op::Txn(Txn { then: vec![Do::Get(Range::prefix(keys.prefix()))], ..Txn::default() })
 }
 
-/// What is to be done about a store with these keys.
+/// The repair of a store with these entries.
 ///
 /// # Errors
 /// Another version wrote some of them, or another node knows more than this one.
@@ -82,7 +82,7 @@ pub fn repair(known: &Known, wall: Time, entries: &[Entry]) -> Result<Repair, Ca
     Ok(work.finish(state))
 }
 
-/// What lies in the store.
+/// The content of the store.
 #[derive(Default)]
 struct Found {
     tree: Option<Tree>,
@@ -94,9 +94,9 @@ struct Found {
     ids: BTreeMap<u32, String>,
     jobs: BTreeMap<u64, Job>,
     acks: BTreeMap<String, Ack>,
-    /// What was promised of a job's number to users who have not read it yet.
+    /// Job numbers that were promised to users who have not read the reply yet.
     submitted: BTreeMap<Key, u64>,
-    /// What cannot be read, and why.
+    /// The keys that cannot be read, and why.
     damaged: BTreeMap<Key, String>,
 }
 
@@ -114,8 +114,8 @@ impl Found {
         Ok(found)
     }
 
-    /// Of several nodes that have one number by their names, one is right: the one whose own record says so; while it is away, one
-    /// whose record says nothing else; and among those, the one that the number's key names.
+    /// Of several nodes whose names have the same number, one is right: the one whose own record has it; while that one is away, one
+    /// whose record has no other number; and among those, the one that the number's key names.
     fn drop_twins(&mut self, keys: &Keys) -> Result<(), CannotRepair> {
         let mut holders: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
         let of_nodes =
@@ -140,7 +140,7 @@ impl Found {
         Ok(())
     }
 
-    /// `None` where all of them have other numbers.
+    /// `None` if the records of all of them have other numbers.
     fn right_of_twins(&self, keys: &Keys, id: u32, twins: &BTreeSet<String>) -> Result<Option<String>, CannotRepair> {
         let said = |name: &&String| self.nodes.get(*name).map(|node| node.id == id);
         let sure: Vec<&String> = twins.iter().filter(|name| said(name) == Some(true)).collect();
@@ -161,7 +161,7 @@ impl Found {
         }
     }
 
-    /// A number's key is believed least: the name's key and the node's record have the number, too.
+    /// Drops numbers' keys that contradict a name's key or a node's record, because these two are trusted more.
     fn drop_wrong_ids(&mut self, keys: &Keys) {
         let of_nodes = self.nodes.iter().map(|(name, node)| (node.id, name));
         let holders: BTreeMap<u32, &String> =
@@ -217,7 +217,7 @@ impl Found {
         Ok(())
     }
 
-    /// As members tell: without any key it is a new cluster, whatever a node knows of an older one.
+    /// As members decide it: a tree without any of these keys is a new cluster, whatever a node knows of an older one.
     fn has_begun(&self, known: &Known) -> bool {
         self.begun.is_some()
             || self.state.is_some()
@@ -226,20 +226,20 @@ impl Found {
             || self.tree.is_some() && (self.state_known(known).is_some() || known.begun == self.made_ns())
     }
 
-    /// What the node knows, if it is of this tree.
+    /// The state that the node knows, if it is of this tree.
     fn state_known<'a>(&self, known: &'a Known) -> Option<&'a State> {
         let made = self.made_ns();
         known.state.as_ref().filter(|_| made.is_none() || made == known.tree)
     }
 
-    /// When the tree was made. What a node knows may be of an earlier tree, so it is asked last.
+    /// When the tree was created. The node's own knowledge may be of an earlier tree, so the store's keys come first.
     fn made_ns(&self) -> Option<u64> {
         let tree = self.tree.as_ref().or(self.begun.as_ref()).map(|tree| tree.made_ns);
         tree.or_else(|| self.names.values().find_map(|name| name.tree))
     }
 }
 
-/// A value, unless it is damaged. One of another version is not: somebody else can read it.
+/// A value; `None` if it is damaged. A value of another version is an error, because another daemon can read it.
 fn sound<T: Stored>(damaged: &mut BTreeMap<Key, String>, entry: &Entry) -> Result<Option<T>, FormatError> {
     match decode(&entry.value) {
         Ok(value) => Ok(Some(value)),
@@ -255,11 +255,11 @@ fn put<K: Ord, V>(all: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
     all.extend(value.map(|value| (key, value)));
 }
 
-/// When the tree was made.
+/// When the tree was created.
 fn made_ns(known: &Known, found: &Found, wall: Time) -> Result<u64, CannotRepair> {
     match found.made_ns().or(known.tree) {
         Some(made_ns) => Ok(made_ns),
-        // A wrong one would begin jobs again that run.
+        // A wrong time would start jobs again that are running.
         None if found.state.is_some() => Err(CannotRepair {
             why: format!("node {} does not know when the cluster was made", known.node),
             hint: "Run `cosched cluster repair` on a node that has taken part in it.".to_owned(),
@@ -273,7 +273,7 @@ struct Work<'a> {
     found: &'a Found,
     made_ns: u64,
     says: Vec<String>,
-    /// What is written beside the state.
+    /// The changes to keys other than the state.
     keys: Vec<Do>,
     touched: BTreeSet<Key>,
 }
@@ -293,7 +293,7 @@ impl Work<'_> {
         self.keys.push(Do::Delete(Range::one(key)));
     }
 
-    /// The tree and the mark that the cluster has begun are copies of each other.
+    /// The tree's key and the mark that the cluster has begun are copies of each other.
     fn tree(&mut self) {
         let (keys, found) = (&self.known.keys, self.found);
         let tree = encode(&Tree { made_by: self.known.version.clone(), made_ns: self.made_ns });
@@ -305,7 +305,7 @@ impl Work<'_> {
         }
     }
 
-    /// A node's number is known by the number's key, and by the node's own record.
+    /// Restores names: a node's number is in the number's key and in the node's own record.
     fn names(&mut self) {
         let (known, found) = (self.known, self.found);
         let of_ids = found.ids.iter().map(|(id, name)| (name, *id));
@@ -313,7 +313,7 @@ impl Work<'_> {
         let numbers: BTreeMap<&String, u32> = of_nodes.chain(of_ids).collect();
         let mut numbered: BTreeMap<u32, &String> = found.names.iter().map(|(name, of)| (of.id, name)).collect();
         for (name, id) in numbers.into_iter().filter(|(name, _)| !found.names.contains_key(*name)) {
-            // Nobody gets the number of another one.
+            // A node must not get another node's number.
             if numbered.contains_key(&id) {
                 continue;
             }
@@ -330,7 +330,7 @@ impl Work<'_> {
         }
     }
 
-    /// Records that cannot be read are of no use to anybody.
+    /// Deletes records that cannot be read, because they are of no use.
     fn records(&mut self) {
         let (known, found) = (self.known, self.found);
         for key in found.damaged.keys() {
@@ -349,7 +349,7 @@ impl Work<'_> {
         }
     }
 
-    /// The state that is to be, if it is another one than what lies there.
+    /// The repaired state, if it differs from the stored one.
     fn state(&mut self, wall: Time) -> Result<Option<State>, CannotRepair> {
         let (known, found) = (self.known, self.found);
         let key = known.keys.state();
@@ -389,19 +389,19 @@ impl Work<'_> {
         };
         let mut planner = planner.map_err(cannot)?;
         for id in ended {
-            // It was there a moment ago.
+            // The job existed a moment ago.
             let _ = planner.apply(wall, Input::End(id));
         }
         planner.publish(wall, wall + known.lease_ns, Reason::Settings);
         let state = planner.state();
-        // One that was wrong may be a sound one until its jobs end.
+        // The state must also be sound after the jobs have ended.
         Planner::new(state.clone()).map_err(cannot)?;
-        // A number that rose alone is no reason to write it.
+        // If only the next job's number has risen, the state need not be written.
         let is_same = before.is_some_and(|before| State { next_order, ..before } == *state);
         Ok((!is_same).then(|| state.clone()))
     }
 
-    /// Somebody may have seen a newer one.
+    /// Another node may have seen a newer state.
     fn is_newest(&self, kept: Option<&State>) -> Result<(), CannotRepair> {
         let own = kept.map_or(0, |state| state.generation);
         let newer = self.found.acks.iter().find(|(name, ack)| ack.generation > own && **name != self.known.node);
@@ -428,7 +428,7 @@ impl Work<'_> {
         ended
     }
 
-    /// Jobs that came after what is known of the state: where they are nobody can say.
+    /// Jobs that are newer than the known state: their nodes are unknown.
     fn unknown_to(&mut self, state: &State) {
         let (known, found) = (self.known, self.found);
         let open = found.jobs.values().filter(|job| job.end.is_none() && !state.jobs.contains_key(&JobId(job.id)));
@@ -477,7 +477,7 @@ mod tests {
         }
     }
 
-    /// Names `a` and `b` with number 1, these records of nodes, and what the number's key says.
+    /// Names `a` and `b` with number 1, these nodes' records, and the name in the number's key.
     fn twins(records: &[(&str, u32)], named: Option<&str>) -> Found {
         let name = |name: &str| (name.to_owned(), Name { id: 1, boot: "b".to_owned(), left_ns: None, tree: None });
         Found {
@@ -492,10 +492,10 @@ mod tests {
     fn a_number_that_two_have_goes_to_whom_most_is_known_of() {
         let keys = Keys::new("hall").unwrap();
         for (records, named, left) in [
-            // Who lives and says so, whatever the number's key says.
+            // A live node whose record has the number, whatever the number's key says.
             (&[("a", 1), ("b", 2)][..], Some("b"), &["a"][..]),
             (&[("b", 1)], Some("a"), &["b"]),
-            // The other says another number.
+            // The other node's record has another number.
             (&[("a", 2)], None, &["b"]),
             (&[], Some("b"), &["b"]),
             (&[("a", 1), ("b", 1)], Some("b"), &["b"]),
@@ -512,7 +512,7 @@ mod tests {
         }
     }
 
-    /// The name of one is gone, and another has its number.
+    /// The name of one node is lost, and another node has its number.
     #[test]
     fn who_has_lost_its_name_keeps_its_number() {
         let keys = Keys::new("hall").unwrap();

@@ -1,7 +1,7 @@
-//! How long a node's planner takes when a gang arrives, with places and with columns that are counted.
+//! How long a node's planner takes when a gang arrives, with places and with columns that only count CPUs.
 //!
 //! `cargo run --release -p cosched-core --example place_speed`: 256 CPUs (4 sockets of 4 caches, 32 cores of 2 threads each), 60 gangs of 1 to 31 CPUs;
-//! one more arrives and the oldest one ends, 10,000 times. Each arrival is timed, with the plan that is made of it; beside that the choice of
+//! one more arrives and the oldest one ends, 10,000 times. Each arrival is timed, including the new plan; also measured is the choice of
 //! a place alone, in a matrix with as many gangs.
 
 use cosched_core::{

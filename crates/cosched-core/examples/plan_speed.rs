@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release -p cosched-core --example plan_speed [-- NODES… PACKING…]`: clusters of 1, 100, 1,000 and 10,000
 //! with 8 CPUs each, full of 2,000 jobs: half of them on one node, the others on more, of sizes from 9 CPUs to a
-//! sixteenth of the cluster, evenly by logarithm. One more job arrives, is planned, and goes, many times; each arrival is
-//! timed; the tenth part says what it takes where nobody else wants the CPU. Beside that: going on from the stored state, as a daemon does after a conflict, and the process's memory.
+//! sixteenth of the cluster, evenly by logarithm. One more job arrives, is planned, and ends, many times; each arrival is
+//! timed; the 10th percentile shows the time where no other program wants the CPU. Also measured: continuing from the stored
+//! state, as a daemon does after a conflict, and the process's memory.
 
 use cosched_core::cluster::{Capacity, Config, Input, JobSpec, Packing, Planner, State, Want};
 use cosched_core::{Class, JobId, NodeId, Time};
@@ -13,7 +14,7 @@ const JOBS: u64 = 2_000;
 const CPUS: u32 = 8;
 const ARRIVALS: u64 = 200;
 
-/// The generator of Knuth's MMIX: the sizes are the same everywhere.
+/// The generator of Knuth's MMIX, so that the sizes are the same everywhere.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Jobs want something else while they wait or run. Source: LLNL, "Gang Scheduler Design" ("modify resource requirements").
+//! Jobs change their requests while they wait or run. Source: LLNL, "Gang Scheduler Design" ("modify resource requirements").
 
 use cosched_core::cluster::{
     Capacity, Config, Input, JobSpec, NodeWant, Part, Planner, Queue, Refusal, Stage, State, Want,
@@ -66,7 +66,7 @@ fn a_job_that_waits_starts_with_what_it_wants_now() {
     assert_eq!(stage(&planner, 3), Stage::Ready, "nobody knows when the first one ends");
     change(&mut planner, 2, nodes(&[(0, 2, 15)])).unwrap();
     assert_eq!(stage(&planner, 2), Stage::Ready);
-    // One that has not started may want other nodes, too.
+    // A job that has not started may change its nodes, too.
     submit(&mut planner, 4, nodes(&[(0, 1, 90)]));
     change(&mut planner, 4, nodes(&[(1, 1, 90)])).unwrap();
     assert_eq!(parts(&planner, 4), [(1, 1, 90)]);
@@ -113,7 +113,7 @@ fn growing_does_not_overtake_who_came_before() {
     submit(&mut planner, 2, nodes(&[(0, 1, 50)]));
     submit(&mut planner, 3, nodes(&[(1, 1, 10)]));
     assert_eq!(stage(&planner, 2), Stage::Waiting(Reason::WaitsForMemory));
-    // Job 1 came before who waits; job 3 is on another node; one that came later and is there is not possible but by growing.
+    // Job 1 came before the job that waits; job 3 is on another node; a later job on the same node is only possible by growing.
     change(&mut planner, 3, nodes(&[(1, 1, 90)])).unwrap();
     change(&mut planner, 1, nodes(&[(0, 1, 70)])).unwrap();
     submit(&mut planner, 4, total(8, 20));
@@ -149,7 +149,7 @@ fn a_gang_gets_other_cells_in_its_row_or_in_another() {
     assert!(planner.plan().generation > generation);
     change(&mut planner, 2, nodes(&[(0, 3, 0), (1, 3, 0)])).unwrap();
     assert_eq!([row(&planner, 1), row(&planner, 2)], [0, 1]);
-    // Both rows are full now, and there may be no third one.
+    // Both rows are full now, and no third one is permitted.
     submit(&mut planner, 3, nodes(&[(0, 1, 0), (1, 1, 0)]));
     submit(&mut planner, 4, nodes(&[(0, 1, 0), (1, 1, 0)]));
     assert_eq!([row(&planner, 3), row(&planner, 4)], [0, 0]);
@@ -174,7 +174,7 @@ fn cpus_in_all_are_spread_over_the_nodes_that_a_job_has() {
     assert_eq!(change(&mut planner, 1, total(15, 1)), Err(Refusal::NeverFits { wanted: 15, most: 14 }));
 }
 
-/// Who says that he needs less than he was seen to use does not make room for others by it.
+/// A job that reduces its request below its observed use does not make room for others that way.
 #[test]
 fn memory_that_was_seen_stays_counted() {
     let mut planner = cluster(Config::default(), &[4]);

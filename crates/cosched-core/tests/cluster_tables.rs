@@ -1,18 +1,17 @@
-//! Text tables of the cluster's matrix: what happens in, the printed matrix and the cycle out.
+//! Text tables of the cluster's matrix: events in, the printed matrix and the cycle out.
 //!
-//! Every file of `testdata/cluster` is a script, a line `----`, and what the script prints. `COSCHED_UPDATE=1` writes
-//! what is printed now; read the difference before you believe it. Commands, a line each:
+//! Every file of `testdata/cluster` is a script, a line `----`, and the script's output. `COSCHED_UPDATE=1` writes
+//! the present output; check the difference before you trust it. Commands, one per line:
 //!
-//! - first: `packing first-fit|best-fit|buddy`, `rows N`, `fair-share HALF-LIFE WEIGHT` (slots), `ceiling PERMILLE`, `queue NAME [exclusive] [memory=N] [disk=N]
-//!   [slots=N]
-//!   [user-memory=N] [user-jobs=N]` (the first queue replaces the one that is there);
+//! - first: `packing first-fit|best-fit|buddy`, `rows N`, `fair-share HALF-LIFE WEIGHT` (slots), `ceiling PERMILLE`,
+//!   `queue NAME [exclusive] [memory=N] [disk=N] [slots=N] [user-memory=N] [user-jobs=N]` (the first queue replaces the default one);
 //! - at any time: `node ID cpus=N [memory=N] [disk=N]`, `leave ID`, `drain ID`, `undrain ID`, `load ID THREADS`,
 //!   `submit ID cpus=N|a:2,b:2 [memory=N] [disk=N] [class=C] [queue=N] [owner=N] [lost=kill|keep|requeue]` (nodes by number),
 //!   `end ID`, `cleared ID`, `suspend ID`, `resume ID`, `class ID C`, `used ID NODE MEMORY`, `hours working|off`,
-//!   `rebalance`, `slot N` (it is slot N now), `print`, `jobs`, `starts` (when those that wait start at the latest).
+//!   `rebalance`, `slot N` (it is slot N now), `print`, `jobs`, `starts` (the latest start of the waiting jobs).
 //!
-//! Plans hold two slots after they are made. What hosts are told is printed as it comes, the line of the cycle is
-//! `ROW:JOBS`, with `-` for open turns and `+` before a job that lives in another row; `|` parts the line-ups of a row.
+//! Plans take effect two slots after they are made. Actions for the hosts are printed as they come. The line of the cycle has
+//! `ROW:JOBS`, with `-` for open turns and `+` before a job of another row; `|` separates the line-ups of a row.
 
 use cosched_core::cluster::{
     Action, Capacity, Cells, Config, FairShare, Input, JobSpec, NodeWant, OnNodeLoss, Packing, Period, Plan, Planner,
@@ -131,7 +130,7 @@ impl Script {
         self.planner.get_or_insert_with(new)
     }
 
-    /// Everything but the plans, which `print` is for.
+    /// Prints all actions except plans, which `print` is for.
     fn print_actions(&mut self) {
         while let Some(action) = self.planner().poll_action() {
             let line = match action {
@@ -247,7 +246,7 @@ fn class(word: &str) -> Result<Class, String> {
     Class::ALL.into_iter().find(|c| format!("{c:?}").to_lowercase() == word).ok_or(format!("no class {word}"))
 }
 
-/// The matrix, the cycle in lines of eight turns, and what each gang has of it.
+/// The matrix, the cycle in lines of eight turns, and each gang's part of it.
 fn print(plan: &Plan, out: &mut String) {
     *out += &format!("generation {} from slot {}\nrow", plan.generation, plan.from_slot);
     for laid in plan.layout.nodes() {
@@ -293,7 +292,7 @@ fn print(plan: &Plan, out: &mut String) {
     *out += "\n";
 }
 
-/// Cells are told by node and CPU, whatever columns they are.
+/// Cells are given by node and CPU, whatever columns they are.
 #[test]
 fn cells_are_told_by_node() {
     let mut planner = Planner::new(State::default()).unwrap();

@@ -1,4 +1,4 @@
-//! When jobs start that wait for a time or for others, and when those end that have a time limit: arrivals and ends in, stages out.
+//! When jobs start that wait for a time or for other jobs, and when jobs with a time limit end: arrivals and ends in, stages out.
 
 use cosched_core::cluster::{
     Action, After, Capacity, Input, JobSpec, Planner, Queue, Refusal, Stage, State, Terms, Want,
@@ -7,7 +7,7 @@ use cosched_core::{Class, JobId, NodeId, Reason, Time};
 
 const S: u64 = 1_000_000_000;
 
-/// One node, and the second of two queues permits 100 s.
+/// One node; the second of two queues permits 100 s.
 fn planner() -> Planner {
     let mut planner = Planner::new(State::default()).unwrap();
     let capacity = Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 1 << 30 };
@@ -74,7 +74,7 @@ fn a_job_begins_at_its_time_and_not_before() {
     assert_eq!((stages(&planner).as_str(), due_s(&planner)), ("1:time 2:runs", Some(60)));
     wake(&mut planner, 59);
     assert_eq!(stages(&planner), "1:time 2:runs");
-    // Another planner goes on from what is stored.
+    // Another planner continues from the stored state.
     let mut planner = Planner::new(planner.state().clone()).unwrap();
     assert_eq!(due_s(&planner), Some(60));
     wake(&mut planner, 60);
@@ -163,7 +163,7 @@ fn time_before_the_start_does_not_count() {
     assert_eq!(due_s(&planner), Some(113), "suspended for 3 s since it started");
 }
 
-/// How often a job was ended, and why, since this was last asked.
+/// The reasons of all kills since the last call.
 fn ends(planner: &mut Planner) -> Vec<Reason> {
     let all = std::iter::from_fn(|| planner.poll_action());
     all.filter_map(|action| if let Action::Kill(_, reason) = action { Some(reason) } else { None }).collect()
@@ -180,7 +180,7 @@ fn a_job_that_was_asked_to_end_still_has_its_limits() {
         tell(&mut planner, 10, Input::Kill(JobId(1))).unwrap();
         assert_eq!((stages(&planner).as_str(), due_s(&planner)), ("1:asked", Some(due)));
         assert_eq!(ends(&mut planner), [Reason::UserRequest]);
-        // Another planner goes on from what is stored, and too late.
+        // Another planner continues from the stored state, and too late.
         let mut planner = Planner::new(planner.state().clone()).unwrap();
         wake(&mut planner, due - 1);
         assert_eq!(ends(&mut planner), []);

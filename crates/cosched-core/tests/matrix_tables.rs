@@ -1,15 +1,15 @@
 //! Text tables of the matrix: arrivals and departures in, the printed matrix and the cycle out.
 //!
-//! Every file of `testdata/matrix` is a script, a line `----`, and what the script prints. `COSCHED_UPDATE=1` writes
-//! what is printed now; read the difference before you believe it. Commands, a line each:
+//! Every file of `testdata/matrix` is a script, a line `----`, and the script's output. `COSCHED_UPDATE=1` writes
+//! the present output; check the difference before you trust it. Commands, one per line:
 //!
 //! - before the first job: `node ID cpus N` (or `cpus N`, which is node 0), `packing first-fit|best-fit`,
 //!   `shares EXPRESS INTERACTIVE BATCH STANDBY`;
-//! - at any time, P being gang, local, pb, dcs or auto: `policy P`, `sharing strict|paired|soft`,
+//! - at any time, with P being gang, local, pb, dcs or auto: `policy P`, `sharing strict|paired|soft`,
 //!   `submit ID cpus=N [class=C] [policy=P] [node=ID]`, `end ID`, `suspend ID`, `resume ID`, `asleep ID`, `awake ID`,
 //!   `class ID C`, `job-policy ID P|machine`, `choice ID P waits-much|waits-little`, `print`.
 //!
-//! A printed turn is `ROW:JOBS`; `+` marks a job that lives in another row. A refused command prints its error.
+//! A printed turn is `ROW:JOBS`; `+` marks a job of another row. A refused command prints its error.
 
 use cosched_core::{
     Class, Job, JobId, Node, NodeId, Packing, Plan, PlannedJob, Planner, PlannerConfig, PlannerInput, Policy, Reason,
@@ -88,7 +88,7 @@ impl Script {
         Ok(())
     }
 
-    /// Whether this is a command that comes before the planner.
+    /// Whether this is a command that must come before the first job.
     fn configure(&mut self, words: &[&str]) -> Result<bool, String> {
         let node = |id: &str, cpus: &str| Ok::<_, String>(Node { id: NodeId(number(id)?), cpus: number(cpus)? });
         match words {

@@ -1,6 +1,6 @@
-//! The claims of two papers about clusters, as far as the planner of a cluster implements them: that on Lawrence
-//! Livermore National Laboratory's gang scheduler (1997), and what Strazdins & Uhlmann (2004) tell of SCore and ask for.
-//! Every test names the section and, where one stands there, quotes the claim. Those on one computer are in
+//! The claims of two papers about clusters, as far as the planner of a cluster implements them: the one on Lawrence
+//! Livermore National Laboratory's gang scheduler (1997), and what Strazdins & Uhlmann (2004) report of SCore and propose.
+//! Every test names the section and, where there is one, quotes the claim. The claims about one computer are in
 //! `paper_llnl_1997.rs`.
 
 use cosched_core::cluster::{
@@ -277,7 +277,7 @@ fn the_jobs_that_are_ready_fit_into_memory() {
             );
         }
         let mut done = 0;
-        // All of them come to an end, in their order, and never are there too many at once.
+        // All of them end, in their order, and there are never too many at once.
         for id in 1..=8 {
             let is_ready = |id: &u64| planner.state().jobs[&JobId(*id)].stage == Stage::Ready;
             let now: Vec<u64> = (id..=8).filter(is_ready).collect();
@@ -290,7 +290,7 @@ fn the_jobs_that_are_ready_fit_into_memory() {
     }
 }
 
-/// As above, where a job uses more than it said: the last one is held until there is room, and is told why.
+/// As above, where a job uses more than it requested: the last one is held until there is room, with the reason.
 #[test]
 fn memory_that_was_not_told_holds_the_last_job() {
     let mut planner = cluster(Config::default(), &[2, 2], 100);
@@ -328,7 +328,7 @@ fn the_best_nodes_are_chosen_by_load_and_memory() {
     assert_eq!(place(6, 1, 90), [1], "only there");
 }
 
-/// Queues of a running cluster: jobs stay in the queue of the same name, wherever it stands now, and are served by it.
+/// Queues of a running cluster: jobs stay in the queue of the same name, wherever it is listed now, and are served by it.
 #[test]
 fn queues_change_under_the_jobs_that_are_in_them() {
     use cosched_core::cluster::{Queue, Refusal, Stage};
@@ -351,7 +351,7 @@ fn queues_change_under_the_jobs_that_are_in_them() {
     let of: Vec<u32> = planner.state().jobs.values().map(|job| job.spec.queue).collect();
     assert_eq!(of, [2, 2, 0, 2]);
     assert_eq!(planner.poll_timeout().map(|(at, _)| at), Some(Time(SLOT_NS)), "the limit holds for who is there");
-    // A planner that begins with this state goes on alike.
+    // A planner that begins with this state continues the same way.
     assert_eq!(Planner::new(planner.state().clone()).unwrap().plan(), planner.plan());
     assert!(planner.state().jobs.values().all(|job| job.stage == Stage::Ready));
 }

@@ -1,9 +1,9 @@
 //! The claims of the paper on Lawrence Livermore National Laboratory's gang scheduler for clusters of Digital Alpha
-//! computers (1997), as far as the core implements them. Every test names the section and, where one stands there,
+//! computers (1997), as far as the core implements them. Every test names the section and, where there is one,
 //! quotes the claim.
 //!
-//! Not here, because the core does not have them: one gang over several computers, slices allotted by load and changed
-//! as it varies, and the removal of programs that are idle for hours.
+//! Not covered, because the planner of one machine does not have them: one gang over several computers, slices allotted by load and
+//! changed as it varies, and the removal of programs that are idle for hours.
 
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, Class, Disposition, Job, JobId, Node, NodeId, Packing, Plan, Planner,
@@ -48,7 +48,7 @@ fn turns(plan: &Plan) -> Vec<Vec<u64>> {
 #[test]
 fn classes_are_served_in_their_order() {
     let mut planner = cluster(&[Node { id: NodeId(0), cpus: 2 }]);
-    // In an order that has nothing to do with the classes'.
+    // In an order unrelated to that of the classes.
     for (id, class) in [(3, Class::Batch), (1, Class::Express), (4, Class::Standby), (2, Class::Interactive)] {
         submit(&mut planner, id, 2, class, None);
     }
@@ -56,7 +56,7 @@ fn classes_are_served_in_their_order() {
     assert!(share(1) > share(2) && share(2) > share(3) && share(3) > share(4) && share(4) > 0);
 }
 
-/// Gang Scheduler Design: "The class of a program may be altered to a lower priority class". What it loses, others gain.
+/// Gang Scheduler Design: "The class of a program may be altered to a lower priority class". The others gain what it loses.
 #[test]
 fn a_class_may_be_altered() {
     let mut planner = cluster(&[Node { id: NodeId(0), cpus: 2 }]);
@@ -130,7 +130,7 @@ fn a_gang_runs_whole_or_not_at_all() {
 }
 
 /// Gang Scheduler Design: programs of one computer "make use of available entries based upon current conditions". Here
-/// such a program has an entry too, and uses what other rows leave free besides.
+/// such a program has an entry too, and in addition uses what other rows leave free.
 #[test]
 fn a_program_of_one_computer_uses_what_is_free() {
     let mut planner = east_and_west();
@@ -224,7 +224,7 @@ fn an_idle_program_ceases_to_be_gang_scheduled_and_resumes() {
         if now >= Time(20 * MINUTE_NS) {
             break;
         }
-        // Job 1 works; job 2 waits for its input, which comes after a quarter of an hour.
+        // Job 1 works; job 2 waits for its input, which arrives after a quarter of an hour.
         used_ns[1] += now - last;
         used_ns[2] += if now > Time(15 * MINUTE_NS) { now - last } else { 0 };
         last = now;

@@ -1,4 +1,4 @@
-//! Many gangs: users register thousands, and the daemon answers nobody while it makes a plan.
+//! Many gangs: users register thousands, and the daemon answers no requests while it makes a plan.
 
 use cosched_core::{
     Class, Job, JobId, Node, NodeId, Packing, Planner, PlannerAction, PlannerConfig, PlannerInput, Policy, Shares,
@@ -17,7 +17,7 @@ fn planner() -> Planner {
     })
 }
 
-/// Of several widths and classes, and of two users.
+/// Jobs of several widths and classes, and of two users.
 fn submit(id: u64) -> PlannerInput {
     let class = if id.is_multiple_of(5) { Class::Standby } else { Class::Batch };
     let (owner, cpus) = ((id / 2 % 2) as u32, [1, 2, 4][(id % 3) as usize]);

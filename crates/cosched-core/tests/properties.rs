@@ -1,4 +1,4 @@
-//! What holds for the planner and the matrix after every input, whatever came before.
+//! Invariants of the planner and the matrix after every input, whatever came before.
 
 use cosched_core::{
     Class, Disposition, Job, JobId, Matrix, Node, NodeId, Packing, Plan, Planner, PlannerAction, PlannerConfig,
@@ -9,16 +9,16 @@ use proptest::test_runner::Config;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Three numbers that become an input; small, so that jobs are met again and shrinking is quick.
+/// Three numbers that are mapped to an input; small, so that jobs recur and shrinking is quick.
 type Step = (u8, u64, u32);
 
-/// Gang is likelier than the others, or the matrix would stay small.
+/// Gang is more frequent than the others, otherwise the matrix would stay small.
 const POLICIES: [Policy; 7] =
     [Policy::Gang, Policy::Local, Policy::Gang, Policy::Auto, Policy::Gang, Policy::Pb, Policy::Dcs];
 const SHARINGS: [Sharing; 3] = [Sharing::Strict, Sharing::Paired, Sharing::Soft];
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Half of all steps are arrivals, or the matrix would stay empty.
+    // Half of all steps are arrivals, otherwise the matrix would stay empty.
     prop::collection::vec((prop_oneof![Just(0_u8), 0..16_u8], 0..16_u64, 0..48_u32), 1..40)
 }
 
@@ -41,7 +41,7 @@ fn input((kind, job, value): Step) -> PlannerInput {
     let named = POLICIES[value as usize % POLICIES.len()];
     let policy = (value % 5 > 0).then_some(named);
     match kind {
-        // Some ask for a node, some for too many CPUs or none, some for a node that does not exist.
+        // Some request a node, some too many CPUs or none, some a node that does not exist.
         0 => PlannerInput::Submit(Job {
             id,
             owner: 0,
@@ -66,7 +66,7 @@ fn input((kind, job, value): Step) -> PlannerInput {
     }
 }
 
-/// In the slot in which a plan begins to hold, as many of the gangs that ran go on as in any turn of its cycle.
+/// In the slot in which a plan takes effect, as many of the running gangs continue as in any turn of its cycle.
 fn check_handover(before: &Plan, after: &Plan, now: Time) -> Result<(), TestCaseError> {
     let running = before.turn(before.slot_at(now)).map_or(&[][..], |turn| &turn.run);
     let go_on = |turn: &Turn| turn.run.iter().filter(|id| running.contains(id)).count();
@@ -75,7 +75,7 @@ fn check_handover(before: &Plan, after: &Plan, now: Time) -> Result<(), TestCase
     Ok(())
 }
 
-/// A plan without what may differ between two planners that decide the same.
+/// A plan without the parts that may differ between two planners with the same decisions.
 fn content(plan: &Plan) -> Plan {
     Plan { from_slot: 0, ..plan.clone() }
 }
@@ -88,7 +88,7 @@ fn check(plan: &Plan, nodes: &[Node], shares: &Shares) -> Result<(), TestCaseErr
     check_dispositions(plan)
 }
 
-/// Every gang with slots has as many cells as CPUs, in one row, on one node; nobody else has any.
+/// Every gang with slots has as many cells as CPUs, in one row, on one node; no other job has any.
 fn check_homes(plan: &Plan) -> Result<(), TestCaseError> {
     let (columns, rows) = (plan.matrix.columns(), plan.matrix.rows());
     let mut cells = 0;
@@ -108,7 +108,7 @@ fn check_homes(plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// In a turn no column is had twice, and no node gives more CPUs than it has.
+/// In a turn no column is used twice, and no node gives more CPUs than it has.
 fn check_turns(plan: &Plan, nodes: &[Node]) -> Result<(), TestCaseError> {
     let mut owned: BTreeMap<JobId, u32> = BTreeMap::new();
     for turn in &plan.turns {
@@ -119,7 +119,7 @@ fn check_turns(plan: &Plan, nodes: &[Node]) -> Result<(), TestCaseError> {
             *owned.entry(*id).or_default() += 1;
             let (row, own) = plan.jobs[id].home.as_ref().unwrap();
             *used.entry(plan.matrix.columns()[own[0] as usize].node).or_default() += plan.jobs[id].cpus;
-            // A single-CPU guest has some free column, which one is nobody's business.
+            // A single-CPU guest has some free column; it does not matter which.
             if own.len() > 1 || *row == turn.row {
                 prop_assert!(own.iter().all(|c| columns.insert(*c)), "a column twice in {:?}\n{}", turn, plan.matrix);
             }
@@ -138,7 +138,7 @@ fn check_turns(plan: &Plan, nodes: &[Node]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Rows come in proportion to their best gang's share, and each within the bound that policy/gang.rs states.
+/// Rows have turns in proportion to their best gang's share, each within the bound stated in policy/gang.rs.
 fn check_rows(plan: &Plan, shares: &Shares) -> Result<(), TestCaseError> {
     let share = |id: JobId| u64::from(shares.of(plan.jobs[&id].class));
     let weights: Vec<u64> = plan.matrix.rows().iter().map(|r| r.jobs().map(share).max().unwrap_or(0)).collect();
@@ -155,7 +155,7 @@ fn check_rows(plan: &Plan, shares: &Shares) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Over a cycle nobody has more than a share of the slots, in no part of it two more, and who is alone has all of it.
+/// Over a cycle no job has more than its share of the slots, nor two slots more in any part of it, and a job that is alone has all of it.
 fn check_shares(plan: &Plan) -> Result<(), TestCaseError> {
     let cycle = plan.turns.len();
     for (id, share) in plan.jobs.iter().filter_map(|(id, job)| Some((*id, job.slot_share?.permille() as usize))) {
@@ -195,7 +195,7 @@ fn check_dispositions(plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What was asked for, kept in the simplest way: the machine's policy, and each job's own and what auto has chosen.
+/// The requests, modelled in the simplest way: the machine's policy, each job's own, and auto's choice.
 #[derive(Default)]
 struct Asked {
     machine: Option<Policy>,
@@ -223,7 +223,7 @@ impl Asked {
         }
     }
 
-    /// Every job has the policy that it or the machine asks for; under auto the one that was chosen for it.
+    /// Every job has the policy that it or the machine requests; under auto the one that was chosen for it.
     fn check(&self, plan: &Plan, config: &PlannerConfig) -> Result<(), TestCaseError> {
         prop_assert!(plan.jobs.keys().eq(self.jobs.keys()));
         for (id, (own, choice)) in &self.jobs {
@@ -291,7 +291,7 @@ proptest! {
                 let same = before.jobs[&id].policy == after.jobs[&id].policy;
                 prop_assert!(!same || Arc::ptr_eq(&before, after), "a choice that changes nothing moves nobody");
             }
-            // What a user stopped stays stopped, whatever is chosen for it; a local job is never asleep.
+            // A job that a user suspended stays suspended, whatever is chosen for it; a local job is never asleep.
             let standing = |plan: &Plan, id: &JobId| plan.jobs.get(id).map(|job| job.standing);
             for (id, job) in &after.jobs {
                 let resumed = matches!(input, PlannerInput::Resume(other) if other == *id);
@@ -322,7 +322,7 @@ proptest! {
             let n = one.turns.len();
             let begin = (0..n).find(|k| (0..n).all(|i| one.turns[(i + k) % n] == other.turns[i]));
             one.turns.rotate_left(begin.unwrap_or(0));
-            // Generations may differ where a cycle that became another and came back begins elsewhere.
+            // Generations may differ where a cycle that changed and changed back begins elsewhere.
             one.generation = other.generation;
             prop_assert_eq!(one, other);
             if publications(&mut second).pop().is_some() {

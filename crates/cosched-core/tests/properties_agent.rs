@@ -1,4 +1,4 @@
-//! What holds for an agent and a planner together, whatever jobs come, go, work and wait.
+//! Invariants of an agent and a planner together, whatever jobs arrive, end, work and wait.
 
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, Class, Disposition, Job, JobId, Node, NodeId, Packing, Planner,
@@ -17,7 +17,7 @@ struct Load {
     used_ns: u64,
     /// At the last sample.
     seen_ns: Option<u64>,
-    /// It has waited at some time.
+    /// Whether it has ever waited.
     waited: bool,
 }
 
@@ -27,7 +27,7 @@ struct Host {
     config: AgentConfig,
     now: Time,
     loads: BTreeMap<JobId, Load>,
-    /// As the agent said it; with `drive_boundaries`.
+    /// The dispositions from the agent; with `drive_boundaries`.
     set: BTreeMap<JobId, Disposition>,
     samples: Vec<Time>,
 }
@@ -80,7 +80,7 @@ impl Host {
                 self.set.insert(job, to);
             }
             AgentAction::Sample { job } => self.sample(job)?,
-            // The answer to a sample is taken there.
+            // The answer to a sample is handled in `sample`.
             AgentAction::Asleep { .. } | AgentAction::Awake { .. } | AgentAction::Dropped { .. } => {
                 prop_assert!(false, "{:?} unasked", action)
             }
@@ -89,11 +89,11 @@ impl Host {
         Ok(())
     }
 
-    /// Hands a sample in. A gang that always used its slots is not called asleep, and a sleeper that worked since its
-    /// last sample is called awake now, and only then.
+    /// Passes a sample in. A gang that always used its slots must not be reported asleep; a sleeping gang that worked since its
+    /// last sample must be reported awake now, and only then.
     fn sample(&mut self, job: JobId) -> Result<(), TestCaseError> {
         self.samples.push(self.now);
-        // What the agent has yet to say is about earlier plans.
+        // Actions that are still queued are about earlier plans.
         while let Some(AgentAction::Set { job, to, .. }) = self.agent.poll_action() {
             self.set.insert(job, to);
         }
@@ -133,7 +133,7 @@ impl Host {
         Ok(())
     }
 
-    /// The time between two wake-ups lies in one slot, because the agent drives the boundaries.
+    /// The time between two timeouts is within one slot, because the agent drives the boundaries.
     fn pass(&mut self, to: Time) {
         for (id, load) in &mut self.loads {
             let cpus = u64::from(self.planner.plan().jobs[id].cpus);
@@ -144,7 +144,7 @@ impl Host {
         self.now = to;
     }
 
-    /// What the agent said is what the plan says for this moment.
+    /// Checks that the dispositions from the agent are those of the plan for this moment.
     fn check_set(&self) -> Result<(), TestCaseError> {
         let plan = self.planner.plan();
         let said: Vec<(JobId, Disposition)> = self.set.iter().map(|(id, to)| (*id, *to)).collect();
@@ -160,7 +160,7 @@ impl Host {
                 let submitted = Job { id: job, owner: 0, class, policy: None, cpus: 1 + ms as u32 % 3, node: None };
                 let working = ms % 2 == 0;
                 let load = Load { working, used_ns: 0, seen_ns: None, waited: !working };
-                // The load must be there before the agent asks for it.
+                // The load must exist before the agent requests a sample of it.
                 if let Entry::Vacant(vacant) = self.loads.entry(job) {
                     vacant.insert(load);
                     self.tell(PlannerInput::Submit(submitted))?;
@@ -179,7 +179,7 @@ impl Host {
     }
 }
 
-/// The most of these that fall into one second, whenever it begins.
+/// The largest number of samples in any second.
 fn in_a_second(samples: &[Time]) -> usize {
     let within = |i: usize| samples[i..].iter().take_while(|t| **t - samples[i] < SECOND_NS).count();
     (0..samples.len()).map(within).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What the choice between gang and local promises, whatever a job does: no flapping, and no sleep either.
+//! The guarantees of the choice between gang and local, whatever a job does: no flapping, and no missed change either.
 
 use cosched_core::{Auto, AutoConfig, Policy, Reason, Seen, Wait};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::test_runner::Config;
 
 const MS: u64 = 1_000_000;
 
-/// A job as the host would see it in a window of 200 ms, of which half was its own.
+/// A job as the host would observe it in a window of 200 ms, half of which was its own.
 fn seen(cpu_ms: u64, spin_ms: u64, block_ms: u64, hooked: bool, rivals: u32) -> Seen {
     Seen {
         interval_ns: 200 * MS,
@@ -27,17 +27,17 @@ fn any_seen() -> impl Strategy<Value = Seen> {
     )
 }
 
-/// Each with how often it comes in a row.
+/// Windows, each with its number of repetitions.
 fn phases() -> impl Strategy<Value = Vec<(Seen, usize)>> {
     prop::collection::vec((any_seen(), 1..200_usize), 1..60)
 }
 
-/// A hooked job that waits for a part of its time, in either policy, beside `rivals` others.
+/// A hooked job that waits for a part of its time, under either policy, beside `rivals` other jobs.
 fn steady(waits_percent: u64, policy: Policy, rivals: u32) -> Seen {
     let busy = 100 - waits_percent;
     match policy {
         Policy::Gang => seen(busy, 0, waits_percent, true, rivals),
-        // The others make it wait longer, and it uses all that it is offered, or all that it can.
+        // The other jobs make it wait longer, and it uses all that it is offered, or all that it can.
         _ => seen(100.min(2 * busy), 0, waits_percent * 2 * u64::from(rivals), true, rivals),
     }
 }
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn inputs_that_alternate_change_nothing(a in any_seen(), b in any_seen(), windows in 2..6_u32) {
         let mut auto = Auto::new(AutoConfig { windows, ..AutoConfig::default() });
-        // One of both never asks for a change from gang: as soon as the row is broken, counting begins anew.
+        // One of the two never is in favour of a change from gang: as soon as the series is broken, counting restarts.
         let calm = seen(100, 0, 0, a.hooked, 1);
         for i in 0..500 {
             auto.see(&[a, calm, b, calm][i % 4]);
@@ -92,7 +92,7 @@ proptest! {
         for (seen, times) in before {
             see(&mut auto, times, seen);
         }
-        // Left alone for sixteen of its longest dwells: whatever was, is forgotten.
+        // Alone for sixteen of its longest dwells: its history no longer matters.
         let quiet = 16 * config.dwell_ns_max / (200 * MS);
         see(&mut auto, quiet as usize, seen(100, 0, 0, true, 0));
         let most = config.windows as u64 + config.dwell_ns_min / (200 * MS);
@@ -103,7 +103,7 @@ proptest! {
                 taken += 1;
                 prop_assert!(taken <= most, "{:?} after {} windows", wanted, taken);
             }
-            // Time goes by in the new phase, without a change.
+            // Time passes in the new phase, without a change.
             for _ in 0..quiet {
                 auto.see(&steady(waits, auto.choice().policy, 1));
                 prop_assert_eq!(auto.choice().policy, wanted);

@@ -1,5 +1,5 @@
-//! Backfilling, by rules that know nothing of how it is done: no head is delayed by who was backfilled, if the time limits
-//! are true; and without time limits nobody is overtaken by an endless stream.
+//! Backfilling, by properties that do not depend on the implementation: with true time limits no head of the queue is delayed by
+//! backfilled jobs; and without time limits no job is overtaken by an endless stream.
 
 use cosched_core::cluster::{
     Capacity, Config, Input, JobRecord, JobSpec, NodeWant, Planner, Queue, Stage, State, Want,
@@ -31,7 +31,7 @@ fn tell(planner: &mut Planner, now: u64, input: Input) {
     while planner.poll_action().is_some() {}
 }
 
-/// A job of one CPU on each node of a mask.
+/// A job with one CPU on each node of a bit mask.
 fn spec(id: u64, nodes: u32, memory_bytes: u64, queue: u32) -> JobSpec {
     let want = |node| NodeWant { node: NodeId(node), cpus: 1, cpus_min: 1, memory_bytes, disk_bytes: 0 };
     let want = Want::PerNode((0..NODES).filter(|node| nodes >> node & 1 == 1).map(want).collect());
@@ -49,13 +49,13 @@ fn wants(job: &JobRecord) -> &[NodeWant] {
     }
 }
 
-/// The job that is served first of those that wait.
+/// The waiting job that is served first.
 fn head(planner: &Planner) -> Option<(JobId, JobRecord)> {
     let waiting = planner.state().jobs.iter().filter(|(_, job)| waits(job));
     waiting.min_by_key(|(_, job)| (job.spec.queue, job.order)).map(|(id, job)| (*id, job.clone()))
 }
 
-/// When it would have its memory on all its nodes if nobody else started, and all ended by their limits.
+/// When it would have its memory on all its nodes if no other job started, and all ended by their limits.
 fn promised(planner: &Planner, job: &JobRecord, now: u64) -> u64 {
     let running: Vec<(u64, &JobRecord)> = planner
         .state()
@@ -86,11 +86,11 @@ proptest! {
     fn with_true_limits_no_head_is_delayed(
         jobs in prop::collection::vec((1..8_u32, 1..=MEMORY, 0..3_u32, 0..30_u64, 1..=100_u64), 1..40),
     ) {
-        // The last queue is served last and has the longest jobs; the head is what counts, whatever its queue.
+        // The last queue is served last and has the longest jobs; the head counts, whatever its queue.
         let limits = [20, 50, 100];
         let mut planner = cluster(&limits.map(Some));
         let (mut now, mut next) = (0, 0);
-        // When jobs end: none later than its limit.
+        // When jobs end: never later than their limits.
         let mut ends: BTreeMap<JobId, u64> = BTreeMap::new();
         let mut promises: BTreeMap<JobId, u64> = BTreeMap::new();
         loop {
@@ -104,7 +104,7 @@ proptest! {
             }
             if let Some((id, job)) = head(&planner) {
                 let promise = promised(&planner, &job, now);
-                // One that comes later and is more urgent takes its place as the head, and its promise, too.
+                // A later job that is more urgent takes its place as the head, and the promise with it.
                 promises.clear();
                 promises.insert(id, promise);
             } else {
@@ -143,7 +143,7 @@ proptest! {
         }
         let Some((head, _)) = head(&planner) else { return Ok(()) };
         let mut stream = stream.into_iter().cycle();
-        // Those that came before it end, then those that had overtaken it by then.
+        // First the jobs that came before it end, then those that had overtaken it by then.
         for _ in 0..2 {
             let run: Vec<JobId> =
                 planner.state().jobs.iter().filter(|(_, job)| !waits(job)).map(|(id, _)| *id).collect();

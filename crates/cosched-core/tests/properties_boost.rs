@@ -1,4 +1,4 @@
-//! What the booster promises: nobody starves, shares hold over a second, and a boost lasts as long as it should.
+//! The guarantees of the booster: no job starves, shares hold over a second, and a boost lasts as long as it should.
 
 use cosched_core::{Boost, BoostConfig, BoostView, Booster, Endpoint, JobId, OnArrival, Reason, Time};
 use proptest::prelude::*;
@@ -6,16 +6,16 @@ use proptest::test_runner::Config;
 
 const MS: u64 = 1_000_000;
 
-/// What a job does.
+/// The behaviour of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Habit {
     /// Its messages always wait.
     Served,
     /// It always computes.
     Computes,
-    /// One or the other.
+    /// Alternates randomly between the two.
     Mixed,
-    /// Anything: no candidate at times.
+    /// Any state: at times it is not a candidate.
     Any,
     /// A candidate in one second, and asleep in the next.
     Phases,
@@ -65,13 +65,13 @@ impl Node {
         Node { config, booster: Booster::new(config), jobs, used_ns, current: None, now: Time(0), random: seed }
     }
 
-    /// Small and good enough for habits (Knuth's constants).
+    /// A simple generator that is good enough for habits (Knuth's constants).
     fn draw(&mut self) -> u8 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 56) as u8
     }
 
-    /// A period passes, then a look; under DCS messages come before it.
+    /// A period passes, then `look` is called; under DCS messages arrive before it.
     fn step(&mut self) -> (Boost, Vec<BoostView>) {
         let period_ns = MS + u64::from(self.draw() % 4) * MS / 4;
         self.now = self.now + period_ns;
@@ -91,7 +91,7 @@ impl Node {
                 let current = boost.candidate;
                 boost = self.booster.arrived(self.now, receiver, current, &table).unwrap_or(boost);
             }
-            // Without a boost the operating system goes on by itself; here, with the first that can.
+            // Without a boost the operating system schedules by itself; here it runs the first job that can run.
             let first = table.iter().position(|view| can_run(view.endpoint));
             boost.candidate = boost.candidate.or(first);
         }

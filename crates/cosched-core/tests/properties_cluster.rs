@@ -1,4 +1,4 @@
-//! What holds for the planner of a cluster after every input, whatever came before.
+//! Invariants of the planner of a cluster after every input, whatever came before.
 
 use cosched_core::cluster::{
     Action, Capacity, Config, Input, JobRecord, JobSpec, LINEUPS_MAX, NodeWant, OnNodeLoss, Packing, Period, Plan,
@@ -12,14 +12,14 @@ use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Four numbers that become an input; small, so that jobs and nodes are met again.
+/// Four numbers that are mapped to an input; small, so that jobs and nodes recur.
 type Step = (u8, u64, u32, u32);
 
 const SLOT_NS: u64 = 100_000_000;
 const POLICIES: [Policy; 6] = [Policy::Gang, Policy::Local, Policy::Gang, Policy::Auto, Policy::Gang, Policy::Dcs];
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Half of all steps are arrivals, or the cluster would stay empty.
+    // Half of all steps are arrivals, otherwise the cluster would stay empty.
     prop::collection::vec((prop_oneof![Just(0_u8), 0..36_u8], 0..14_u64, 0..60_u32, 0..60_u32), 1..45)
 }
 
@@ -62,7 +62,7 @@ fn want(a: u32, b: u32) -> Want {
     }
 }
 
-/// The queues in another order and with other limits; now and then one is left out.
+/// The queues in another order and with other limits; sometimes one is left out.
 fn queues(a: u32, b: u32) -> Vec<Queue> {
     let queue = |name: &str| Queue {
         name: name.to_owned(),
@@ -137,7 +137,7 @@ fn is_gang_with_cells(job: &cosched_core::cluster::PlannedJob, state: &State) ->
         && job.parts.len() > 1
 }
 
-/// A gang has as many cells as CPUs on each of its nodes, all in one row; nobody else has any, and nobody the same.
+/// A gang has as many cells as CPUs on each of its nodes, all in one row; no other job has any, and no two have the same.
 fn check_homes(plan: &Plan, state: &State) -> Result<(), TestCaseError> {
     let mut owner: BTreeMap<(u32, u32), JobId> = BTreeMap::new();
     for (id, job) in &plan.jobs {
@@ -158,7 +158,7 @@ fn check_homes(plan: &Plan, state: &State) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// In no slot has a CPU two gangs; what a plan says of shares is what its slots give; every row has its turn.
+/// In no slot do two gangs have the same CPU; the plan's shares agree with its slots; every row has its turn.
 fn check_slots(plan: &Plan) -> Result<(), TestCaseError> {
     let length = plan.length();
     let mut owned: BTreeMap<JobId, u64> = BTreeMap::new();
@@ -206,7 +206,7 @@ fn check_ceiling(planner: &Planner) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Those who are ready never want more memory than a node has, unless one alone does; nobody is where it must not be.
+/// Ready jobs never need more memory than a node has, unless there is only one; no job is on a node where it must not be.
 fn check_nodes(state: &State) -> Result<(), TestCaseError> {
     for (id, node) in &state.nodes {
         let part = |job: &JobRecord| {
@@ -215,7 +215,7 @@ fn check_nodes(state: &State) -> Result<(), TestCaseError> {
         };
         let here: Vec<(&JobRecord, _)> =
             state.jobs.values().filter_map(|job| part(job).map(|part| (job, part))).collect();
-        // One that was held and is to end must run to see that, and one that says it needs none takes none from others.
+        // A held job that is to end must run to handle the signal, and a job that requests no memory takes none from others.
         let ready = here.iter().filter(|(job, part)| job.stage == Stage::Ready && part.memory_bytes > 0);
         let memory: u64 = ready.clone().map(|(_, part)| part.memory_bytes).sum();
         prop_assert!(memory <= node.capacity.memory_bytes || ready.count() == 1, "node {}: {:?}", id.0, here);
@@ -259,7 +259,7 @@ proptest! {
             } else {
                 prop_assert_eq!(after, &before);
             }
-            // Gangs that come back to their nodes get a row in any case; new ones wait rather than make one too many.
+            // Gangs that return to their nodes get a row in any case; new ones wait if they would need one row too many.
             let rows = (after.rows.len() as u32 - 1, (before.rows.len() as u32).saturating_sub(1));
             prop_assert!(comes_back || rows.0 <= rows.1.max(rows_max), "{:?} rows, at most {}", rows, rows_max);
             prop_assert_eq!(after.check(), Ok(()));
@@ -338,7 +338,7 @@ proptest! {
             planner.handle(Time(0), Time(0), Input::Submit(of_node(node, id, *cpus, Class::ALL[*class]))).unwrap();
         }
         for step in steps {
-            // The node stays as it is, and with it the slots.
+            // The node stays unchanged, and with it the slots.
             let input = match input(step) {
                 Input::Leave(NodeId(0)) | Input::Restarted(NodeId(0)) | Input::Resize(NodeId(0), _) => continue,
                 Input::SlotLength(_) | Input::Period(_) => continue,
@@ -356,7 +356,7 @@ fn of_node(node: NodeId, id: u64, cpus: u32, class: Class) -> JobSpec {
     JobSpec::new(JobId(id), class, want)
 }
 
-/// The planner of one node, told of the jobs that are its own as a host would.
+/// The planner of one node, with the jobs that are its own submitted as a host would do it.
 fn own_planner(cluster: &Plan, node: NodeId) -> NodePlanner {
     let mut own = NodePlanner::new(PlannerConfig {
         nodes: vec![Node { id: node, cpus: 4 }],
@@ -380,7 +380,7 @@ fn own_planner(cluster: &Plan, node: NodeId) -> NodePlanner {
     own
 }
 
-/// The node's plan gives every CPU once, gangs that span nodes have what the cluster says, and nobody starves.
+/// The node's plan gives every CPU once, gangs that span nodes have what the cluster's plan gives them, and no job starves.
 fn check_filled(cluster: &Plan, own: &NodePlan, node: NodeId) -> Result<(), TestCaseError> {
     let (plan, flaw) = fill(cluster, node, own, &Shares::default(), &BTreeSet::new());
     prop_assert_eq!(flaw, None);
@@ -409,7 +409,7 @@ fn check_filled(cluster: &Plan, own: &NodePlan, node: NodeId) -> Result<(), Test
     Ok(())
 }
 
-/// Found by the property above: two gangs of the node and one with a share of 100 % beside gangs that span nodes.
+/// Regression, found by the property above: two gangs of the node and one with a share of 100 % beside gangs that span nodes.
 #[test]
 fn beside_one_with_a_share_no_gang_of_a_node_starves() {
     let (packing, queues) = (Packing::Buddy, queues(0, 91));

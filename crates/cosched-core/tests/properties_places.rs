@@ -1,4 +1,4 @@
-//! Places on random machines of up to 4 sockets, 64 cores each, 2 threads a core; and what it costs to choose them.
+//! Places on random machines of up to 4 sockets, 64 cores each, 2 threads per core; and the cost of choosing them.
 
 use cosched_core::{
     Class, Cpu, Job, JobId, Matrix, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Policy, Shares,
@@ -30,13 +30,13 @@ fn machines() -> impl Strategy<Value = Topology> {
     )
 }
 
-/// Cores of which no CPU is taken in a row, with their sockets.
+/// Cores without any taken CPU in a row, with their sockets.
 fn whole_cores(topology: &Topology, taken: &BTreeSet<u32>) -> BTreeMap<u32, u32> {
     let busy: BTreeSet<u32> = taken.iter().map(|at| topology.cpus()[*at as usize].core).collect();
     topology.cpus().iter().filter(|cpu| !busy.contains(&cpu.core)).map(|cpu| (cpu.core, cpu.socket)).collect()
 }
 
-/// The least number of sockets that have so many of these cores.
+/// The smallest number of sockets that together have this number of these cores.
 fn sockets_needed(cores: &BTreeMap<u32, u32>, wanted: usize) -> usize {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     cores.values().for_each(|socket| *counts.entry(*socket).or_default() += 1);
@@ -87,7 +87,7 @@ proptest! {
             }
             let rows = matrix.rows().len();
             let mut kept = stay.iter().filter(|(id, _)| matrix.home(JobId(*id)).is_some());
-            // Nobody is moved but when a row is given up.
+            // Gangs are only moved when a row is given up.
             let has_moved = kept.any(|(id, home)| matrix.home(JobId(*id)).as_ref().map(|now| &now.columns) != Some(&home.columns));
             prop_assert!(!has_moved || rows <= before.len(), "a gang has moved");
         }
@@ -141,7 +141,7 @@ fn a_gang_keeps_its_place_while_others_come_and_go_and_gets_it_again_when_it_wak
 fn a_place_that_was_remembered_is_given_again() {
     let mut planner = planner(Some(Topology::flat(4)), 4);
     planner.remember_place(JobId(1), vec![2]);
-    // What a record says may be of another machine.
+    // A record may be of another machine.
     planner.remember_place(JobId(2), vec![9]);
     (1..=2).for_each(|id| submit(&mut planner, id, 1));
     assert_eq!([1, 2].map(|id| place(&planner, id).unwrap()), [[2], [0]]);
@@ -162,7 +162,7 @@ fn single_cpu_jobs_run_in_their_places_and_plans_stay_sound() {
 
 #[test]
 fn a_place_costs_no_more_than_the_plan() {
-    // `examples/place_speed.rs` has more of them.
+    // `examples/place_speed.rs` measures more of them.
     const ARRIVALS: u32 = 200;
     let time = |topology: Option<Topology>| {
         let mut planner = planner(topology, 256);

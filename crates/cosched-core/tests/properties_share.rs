@@ -1,4 +1,4 @@
-//! Shares of the slots: what a job has at most, alone and beside others, on one node and on several.
+//! Shares of the slots: a job's largest part, alone and beside others, on one node and on several.
 
 use cosched_core::cluster::{
     Capacity, Input, JobSpec, Known, LocalConfig, LocalJob, LocalScheduler, NodeWant, Planner as Cluster, State, Want,
@@ -33,7 +33,7 @@ fn submit(planner: &mut Planner, now: Time, id: u64, cpus: u32, most: Option<Slo
     planner.handle(now, PlannerInput::Share(JobId(id), most)).unwrap();
 }
 
-/// In how many of these slots a job runs.
+/// The number of these slots in which a job runs.
 fn slots(plan: &Plan, id: u64, slots: std::ops::Range<u64>) -> u64 {
     slots.filter(|slot| plan.turn(*slot).is_some_and(|turn| turn.run.contains(&JobId(id)))).count() as u64
 }
@@ -112,7 +112,7 @@ fn cluster(gangs: &[(u32, u32, u32, bool)]) -> Cluster {
     planner
 }
 
-/// What a node makes of it.
+/// A node's plan under the cluster's plan.
 fn node_plan(cluster: &Cluster, node: u32) -> Plan {
     let mut local = LocalScheduler::new(LocalConfig { slot_length_ns: SLOT_NS, ..LocalConfig::new(4) });
     local.use_plan(std::sync::Arc::clone(cluster.plan()));
@@ -121,7 +121,7 @@ fn node_plan(cluster: &Cluster, node: u32) -> Plan {
         let Some(part) = parts.iter().find(|part| part.node == NodeId(node)) else { continue };
         let (owner, class, policy, slot_share) = (0, Class::Batch, None, None);
         let (cpus, spans) = (part.cpus, parts.len() > 1);
-        // Of its share it hears from the cluster.
+        // The share comes from the cluster's state.
         local.begin(*id, LocalJob { owner, class, policy, slot_share, cpus, memory_bytes: 0, suspended: false, spans });
     }
     let known = Known { node: NodeId(node), state: cluster.state(), revision: 1, in_touch: true };

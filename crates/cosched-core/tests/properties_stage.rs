@@ -1,4 +1,4 @@
-//! What autotune promises, whatever a pipeline does and whatever the system refuses.
+//! The guarantees of autotune, whatever a pipeline does and whatever the system refuses.
 
 use cosched_core::stage::autotune::{Action, Autotune, Config, Reason, Rights, StageInfo, State};
 use cosched_core::stage::{Change, Class, Resource, Setting, StageView, Window, bound, limiting};
@@ -9,14 +9,14 @@ use std::hash::{Hash, Hasher};
 
 const MS: u64 = 1_000_000;
 
-/// A number in [0, 1) that follows from something: so that a world need not be written down.
+/// A number in [0, 1) derived from a hash, so that a world need not be written down.
 fn unit(of: impl Hash) -> f64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     (hasher.finish() >> 11) as f64 / 9_007_199_254_740_992.0
 }
 
-/// A phase of a pipeline's life: how its stages divide their time, and who else is there.
+/// A phase of a pipeline: how its stages divide their time, and which others use the CPUs.
 #[derive(Clone, Debug)]
 struct Phase {
     seed: u64,
@@ -48,7 +48,7 @@ fn rights() -> impl Strategy<Value = Rights> {
     (any::<bool>(), any::<bool>()).prop_map(|(lower_nice, real_time)| Rights { lower_nice, real_time })
 }
 
-/// What a host sees of a pipeline in this phase; settings change its rate by up to 30 %.
+/// The host's observations of a pipeline in this phase; settings change its rate by up to 30 %.
 fn window(rule: &Autotune, resources: &[Resource], settings: &[Setting], phase: &Phase, turn: usize) -> Window {
     let length_ns = rule.window_ns();
     let set = settings.iter().map(|setting| format!("{setting:?}")).collect::<String>();
@@ -90,7 +90,7 @@ fn means(a: &[Setting], b: &[Setting]) -> bool {
     a.iter().zip(b).all(|(a, b)| a.means(b))
 }
 
-/// Whether an action with this reason begins something new.
+/// Whether an action with this reason begins a new trial.
 fn begins(why: Reason) -> bool {
     let names = [
         "limits-alone",
@@ -169,7 +169,7 @@ proptest! {
                 if actions.iter().any(|action| begins(action.why)) {
                     before = Some(held);
                 } else if rule.state() != State::Trying {
-                    // The trial is over: with its setting, or with what held before it.
+                    // The trial is over: either its setting is in force, or the one before it.
                     let helped = actions.iter().any(|action| action.why.name() == "helped");
                     if let Some(before) = before.take().filter(|_| !helped) {
                         prop_assert!(means(&settings, &before), "{:?} is not {:?}", settings, before);

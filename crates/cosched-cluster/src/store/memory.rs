@@ -1,6 +1,6 @@
 //! A store in memory with etcd's semantics, for tests and simulations.
 //!
-//! It has no clock: every call says what time it is, in nanoseconds of any epoch, and leases run out by that.
+//! It has no clock: every call passes the time, in nanoseconds since any epoch, by which leases expire.
 
 use super::{
     Compare, Do, Done, Entry, Event, Key, LeaseId, News, Of, Op, OpDone, Range, Revision, StoreError, TXN_BYTES_MAX,
@@ -25,7 +25,7 @@ pub struct MemoryStore {
     revision: Revision,
     compacted: Revision,
     entries: BTreeMap<Key, Entry>,
-    /// Changes that are not forgotten, by revision.
+    /// Changes that were not compacted, by revision.
     history: Vec<Event>,
     leases: BTreeMap<LeaseId, Lease>,
     last_lease: i64,
@@ -45,32 +45,32 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store, at revision 1 as etcd's.
+    /// An empty store, at revision 1 like etcd's.
     pub fn new() -> MemoryStore {
         MemoryStore::default()
     }
 
-    /// A store with what an earlier one had, at a revision that is not below that of any entry. It has no leases and
-    /// knows no earlier changes.
+    /// A store with an earlier one's entries, at a revision that must not be below that of any entry. It has no leases and
+    /// no history.
     pub fn restored(revision: Revision, entries: Vec<Entry>) -> MemoryStore {
         let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
         MemoryStore { revision, compacted: revision, entries, ..MemoryStore::default() }
     }
 
-    /// Gives no lease a number that another store has given: etcd's are random, so one of before is nobody's.
+    /// Makes sure that new leases get no number that another store has given. etcd's numbers are random, so old ones are not reused.
     pub fn leases_unlike(&mut self, other: &MemoryStore) {
         self.last_lease = self.last_lease.max(other.last_lease);
     }
 
-    /// The number of the last change.
+    /// The revision of the last change.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Does an operation.
+    /// Carries out an operation.
     ///
     /// # Errors
-    /// As etcd would refuse it; nothing is changed then.
+    /// The same as etcd's; nothing is changed then.
     pub fn call(&mut self, now: Time, op: Op) -> Result<OpDone, StoreError> {
         self.expire(now);
         match op {
@@ -85,10 +85,10 @@ impl MemoryStore {
         }
     }
 
-    /// All changes of keys from a revision on: what a watch that begins there has told until now.
+    /// All changes of keys from a revision on: what a watch that begins there has reported until now.
     ///
     /// # Errors
-    /// The store has forgotten some of them.
+    /// Some of them were compacted.
     pub fn news(&self, range: &Range, from: Revision) -> Result<News, StoreError> {
         if from < self.compacted {
             return Err(StoreError::Compacted(self.compacted));
@@ -98,10 +98,10 @@ impl MemoryStore {
         Ok(News { revision: self.revision, events })
     }
 
-    /// Forgets all changes up to a revision.
+    /// Compacts all changes before a revision.
     ///
     /// # Errors
-    /// They are forgotten already, or yet to come.
+    /// They are compacted already, or the revision does not exist yet.
     pub fn compact(&mut self, to: Revision) -> Result<(), StoreError> {
         if to <= self.compacted {
             return Err(StoreError::Compacted(self.compacted));
@@ -114,18 +114,18 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// Ends the leases that have run out.
+    /// Ends the leases that have expired.
     pub fn expire(&mut self, now: Time) {
         let out: Vec<LeaseId> = self.leases.iter().filter(|(_, lease)| lease.until <= now).map(|(id, _)| *id).collect();
         out.into_iter().for_each(|id| self.end_lease(id));
     }
 
-    /// When the next lease runs out.
+    /// When the next lease expires.
     pub fn next_expiry(&self) -> Option<Time> {
         self.leases.values().map(|lease| lease.until).min()
     }
 
-    /// Gives every lease its whole length anew, as a new leader of etcd does.
+    /// Restarts every lease with its whole length, as a new leader of etcd does.
     pub fn extend_leases(&mut self, now: Time) {
         for lease in self.leases.values_mut() {
             lease.until = now + lease.ttl_s * 1_000_000_000;
@@ -187,16 +187,16 @@ impl MemoryStore {
         Ok(OpDone::Txn { revision: self.revision, succeeded, done })
     }
 
-    /// What a transaction would change if it came now, each key once.
+    /// The changes that a transaction would make now, each key once.
     ///
     /// # Errors
-    /// As etcd would refuse it.
+    /// The same as etcd's.
     pub fn preview(&self, txn: &Txn) -> Result<Vec<Event>, StoreError> {
         self.check(txn)?;
         let revision = self.revision + 1;
         let succeeds = txn.compare.iter().all(|compare| self.holds(compare));
         let ops = if succeeds { &txn.then } else { &txn.or_else };
-        // A key is not put twice, nor put and deleted: each operation sees what was there before.
+        // No key is put twice, or both put and deleted, so each operation sees the entries from before the transaction.
         let changes = ops.iter().flat_map(|op| match op {
             Do::Get(_) => Vec::new(),
             Do::Put { key, value, lease } => {
@@ -211,7 +211,7 @@ impl MemoryStore {
         Ok(changes.collect())
     }
 
-    /// What etcd checks before it does anything. Leases are checked in the branch that would be taken only.
+    /// The checks that etcd makes before it changes anything. Leases are only checked in the branch that is taken.
     fn check(&self, txn: &Txn) -> Result<(), StoreError> {
         if [txn.compare.len(), txn.then.len(), txn.or_else.len()].into_iter().any(|many| many > TXN_OPS_MAX) {
             return Err(StoreError::TooManyOps);
@@ -251,7 +251,7 @@ impl MemoryStore {
         is.unwrap_or(0) == compare.is
     }
 
-    /// What lies in a range now, for tests and checks.
+    /// The present entries of a range, for tests and checks.
     pub fn read(&self, range: &Range) -> Vec<Entry> {
         match &range.end {
             None => self.entries.get(&range.first).into_iter().cloned().collect(),
@@ -279,7 +279,7 @@ impl MemoryStore {
         Entry { key: key.to_owned(), value, create_revision, mod_revision: revision, lease }
     }
 
-    /// Deletes a key that is there, at the present revision.
+    /// Deletes an existing key, at the present revision.
     fn delete_one(&mut self, key: &str) {
         let Some(old) = self.entries.remove(key) else { return };
         if let Some(lease) = old.lease.and_then(|lease| self.leases.get_mut(&lease)) {
@@ -289,7 +289,7 @@ impl MemoryStore {
     }
 }
 
-/// What is told of a deleted key.
+/// The entry that is reported for a deleted key.
 fn gone(key: Key, revision: Revision) -> Entry {
     Entry { key, value: Vec::new(), create_revision: 0, mod_revision: revision, lease: None }
 }

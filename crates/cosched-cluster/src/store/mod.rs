@@ -214,7 +214,7 @@ pub enum StoreError {
     /// There is no such lease.
     #[error("the lease is gone")]
     LeaseNotFound,
-    /// The revisions up to this one were compacted.
+    /// The revisions before this one were compacted.
     #[error("the store has forgotten what was before revision {0}")]
     Compacted(Revision),
     /// The revision does not exist yet.

@@ -1,4 +1,4 @@
-//! The operator's settings, as they are written.
+//! The operator's settings in their serialised form.
 
 use super::names::{Packing, Period, Policy, Sharing};
 use cosched_core::Shares as CoreShares;
@@ -27,7 +27,7 @@ pub(super) struct Config {
     fair_share: Option<FairShare>,
 }
 
-/// How usage counts; see core's.
+/// The parameters of fair share; see core's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "core says what each means")]
@@ -58,7 +58,7 @@ fn is_usual_dead_after(ns: &u64) -> bool {
     *ns == NODE_DEAD_AFTER_NS
 }
 
-/// What the classes are worth; see core's.
+/// The classes' shares; see core's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "core says what each means")]
@@ -83,7 +83,7 @@ pub struct Queue {
     pub rights: Rights,
 }
 
-/// Whose a queue is; see core's.
+/// A queue's users and their limits; see core's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "core says what each means")]

@@ -1,39 +1,39 @@
-//! What administrators have decided about a job, as it is written in records of jobs: here, and in a daemon's journal.
+//! Administrators' decisions about a job, as they are serialised in records of jobs: in the store, and in a daemon's journal.
 
 use super::names::{Class, Policy};
 use cosched_core::{Decision, Decisions, SlotShare};
 use serde::{Deserialize, Serialize};
 
-/// A decision, and what was before it.
+/// A decision, and the value before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct By<T> {
-    /// The administrator.
+    /// The administrator's user ID.
     pub uid: u32,
-    /// What the owner had.
+    /// The value that the owner had chosen.
     pub before: T,
 }
 
-/// What is decided; of a job about which nobody has decided nothing is written.
+/// All decisions about a job; not serialised when there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decided {
-    /// Who suspended it.
+    /// The administrator who suspended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_by: Option<u32>,
     /// Its class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<By<Class>>,
-    /// Its own policy, or that it follows the common one.
+    /// Its own policy, or that it follows the cluster's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<By<Option<Policy>>>,
-    /// The part of the slots that it has at most, in thousandths.
+    /// The largest part of the slots that it may have, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_permille: Option<By<Option<u32>>>,
 }
 
 impl Decided {
-    /// Whether nobody has decided anything.
+    /// Whether there is no decision.
     pub fn is_none(&self) -> bool {
         *self == Decided::default()
     }

@@ -1,9 +1,9 @@
-//! What lies in the store: JSON with the name of its format and a version.
+//! The values in the store: JSON with the name of its format and a version.
 //!
-//! Every value is `{"format": …, "version": …, "body": …}`. A format or version that is not known is refused, before the
-//! body is looked at, so that an older daemon never half understands what a newer one wrote. A version stands for exactly
+//! Every value is `{"format": …, "version": …, "body": …}`. An unknown format or version is refused before the body is
+//! parsed, so that an older daemon never half understands a value of a newer one. A version stands for exactly
 //! one set of fields. Large values are compressed (gzip), because the store limits the size of a request: `zcat` shows
-//! them to people.
+//! them as text.
 
 mod config;
 mod decided;
@@ -33,46 +33,46 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::io::{Read, Write};
 
-/// Values whose text is longer are compressed, in bytes.
+/// Values whose text is longer than this are compressed, in bytes.
 const COMPRESS_BYTES: usize = 4096;
 
-/// No value is longer than this when it is decompressed, in bytes.
+/// The maximum length of a decompressed value, in bytes.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
 
-/// The first bytes of gzip; no JSON begins so.
+/// The first bytes of gzip; JSON never begins with them.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Something that lies in the store.
+/// A type of values in the store.
 pub trait Stored: Sized {
     /// The name of its format.
     const FORMAT: &'static str;
     /// The version of its format.
     const VERSION: u32;
-    /// What is written.
+    /// What is serialised.
     type Body: Serialize + DeserializeOwned;
 
-    /// As it is written.
+    /// The value as it is serialised.
     fn to_body(&self) -> Self::Body;
 
-    /// As it was meant.
+    /// The value from its serialised form.
     ///
     /// # Errors
-    /// What was written cannot be.
+    /// The serialised fields contradict each other.
     fn from_body(body: Self::Body) -> Result<Self, String>;
 }
 
-/// A value of the store that cannot be read.
+/// Why a value of the store cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Not a value of ours.
+    /// Not a value of cosched.
     #[error("it is not a value of cosched: {0}")]
     NotOurs(String),
-    /// Something else than was expected.
+    /// Another format than expected.
     #[error("it is of the format `{found}`, and `{expected}` belongs there")]
     Format {
-        /// What it says that it is.
+        /// The value's format.
         found: String,
-        /// What it has to be.
+        /// The expected format.
         expected: &'static str,
     },
     /// Another version.
@@ -82,9 +82,9 @@ pub enum FormatError {
     Version {
         /// The format.
         format: &'static str,
-        /// Its version.
+        /// The format's version in the value.
         found: u32,
-        /// The version that is known.
+        /// The version that this daemon knows.
         known: u32,
     },
     /// The fields are not those of the version, or contradict each other.
@@ -114,23 +114,23 @@ struct Inner<'a> {
     body: &'a RawValue,
 }
 
-/// The bytes of a value, as they lie in the store.
+/// The bytes of a value as they are stored.
 pub fn encode<T: Stored>(value: &T) -> Vec<u8> {
     let whole = Outer { format: T::FORMAT, version: T::VERSION, body: value.to_body() };
-    // Fails for maps with keys that are no text only; ours are numbers and names.
+    // Only fails for maps with keys that are not text; ours are numbers and names.
     packed(serde_json::to_vec(&whole).unwrap_or_default())
 }
 
-/// A value as people read it.
+/// The text of a value, decompressed.
 ///
 /// # Errors
-/// It is no text.
+/// It is not UTF-8 text.
 pub(crate) fn text_of(bytes: &[u8]) -> Result<String, FormatError> {
     let text = if bytes.starts_with(&GZIP) { unpack(bytes)? } else { bytes.to_vec() };
     String::from_utf8(text).map_err(|e| FormatError::NotOurs(e.to_string()))
 }
 
-/// The bytes of a value as they lie in the store, from its text.
+/// The bytes of a value as they are stored, from its text.
 pub(crate) fn packed(text: Vec<u8>) -> Vec<u8> {
     if text.len() <= COMPRESS_BYTES {
         return text;
@@ -141,7 +141,7 @@ pub(crate) fn packed(text: Vec<u8>) -> Vec<u8> {
     packed.unwrap_or(text)
 }
 
-/// A value from its bytes.
+/// Decodes a value.
 ///
 /// # Errors
 /// It is of another format or version, or damaged.
@@ -175,7 +175,7 @@ fn unpack(bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
     Ok(text)
 }
 
-/// A type that is written as it is.
+/// A type that is serialised as it is.
 macro_rules! stored_as_is {
     ($type:ty, $format:literal, $version:literal) => {
         impl crate::wire::Stored for $type {
@@ -195,13 +195,13 @@ macro_rules! stored_as_is {
 }
 pub(crate) use stored_as_is;
 
-/// The layout of the whole tree of keys.
+/// The version and creation time of a cluster's whole tree of keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tree {
-    /// The version of cosched that made it, for people.
+    /// The version of cosched that created it, for display.
     pub made_by: String,
-    /// When it was made, by the wall clock, in nanoseconds: what tells it from one that was there before.
+    /// When it was created, by the wall clock, in nanoseconds: this distinguishes it from earlier trees.
     #[serde(default)]
     pub made_ns: u64,
 }

@@ -1,8 +1,8 @@
-//! The words of core's enumerations, as they are written.
+//! The serialised names of core's enumerations.
 
 use serde::{Deserialize, Serialize};
 
-/// An enumeration of the wire that has the same members as one of core: it does not compile otherwise.
+/// An enumeration of the wire with the same variants as one of core; it does not compile otherwise.
 macro_rules! mirror {
     ($(#[$doc:meta])* $name:ident = $core:path { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*
@@ -37,7 +37,7 @@ mirror! {
         Interactive,
         /// Throughput.
         Batch,
-        /// What others leave.
+        /// Uses what others leave.
         Standby,
     }
 }
@@ -53,7 +53,7 @@ mirror! {
         Pb,
         /// Demand-based coscheduling.
         Dcs,
-        /// Chosen by what it does.
+        /// Chosen by its observed behaviour.
         Auto,
     }
 }
@@ -63,19 +63,19 @@ mirror! {
     Sharing = cosched_core::Sharing {
         /// Nothing.
         Strict,
-        /// The next gang runs on what is idle.
+        /// The gang of the next turn runs on idle CPUs.
         Paired,
-        /// All run on what is idle.
+        /// All gangs run on idle CPUs.
         Soft,
     }
 }
 
 mirror! {
-    /// Where a gang goes.
+    /// How a gang is placed.
     Packing = cosched_core::cluster::Packing {
         /// The first row with room.
         FirstFit,
-        /// The row with the least room.
+        /// The row with the least room left.
         BestFit,
         /// A block of neighbouring nodes.
         Buddy,
@@ -83,7 +83,7 @@ mirror! {
 }
 
 mirror! {
-    /// The time of the day.
+    /// The time of day.
     Period = cosched_core::cluster::Period {
         /// Working hours.
         Working,
@@ -93,31 +93,31 @@ mirror! {
 }
 
 mirror! {
-    /// What becomes of a job when one of its nodes is lost.
+    /// What happens to a job when one of its nodes is lost.
     OnNodeLoss = cosched_core::cluster::OnNodeLoss {
-        /// Its other processes are ended.
+        /// Its other processes are killed.
         Kill,
-        /// Its other processes go on.
+        /// Its other processes continue.
         Keep,
-        /// It is started anew.
+        /// It is started again from the beginning.
         Requeue,
     }
 }
 
 mirror! {
-    /// Whether a job takes part.
+    /// Whether a job is scheduled.
     Standing = cosched_core::Standing {
-        /// By its policy.
+        /// Scheduled by its policy.
         Scheduled,
         /// It used no CPU.
         Asleep,
-        /// A user stopped it.
+        /// A user suspended it.
         Suspended,
     }
 }
 
 mirror! {
-    /// Why something is so.
+    /// The reason of an action.
     #[allow(missing_docs, reason = "core says what each means")]
     Reason = cosched_core::Reason {
         Arrival, Departure, UserRequest, Settings, NoCpuUsed, NoCpuForLong, CpuUsed, NewPlan, SlotBoundary, SampleDue, MessageWaiting,

@@ -1,29 +1,29 @@
-//! What a node says of itself.
+//! What a node reports about itself.
 
 use super::stored_as_is;
 use serde::{Deserialize, Serialize};
 
-/// The clock of a node, as its kernel sees it.
+/// The clock of a node, according to its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clock {
-    /// Whether it follows others closely enough for slots.
+    /// Whether it is synchronised closely enough for slots.
     pub synchronised: bool,
-    /// By how much it may be wrong.
+    /// The largest error that it may have.
     pub error_ns: u64,
 }
 
-/// `nodes/<name>`, with the node's lease: it is there as long as the node is.
+/// `nodes/<name>`, with the node's lease: it exists as long as the node is alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Its number in plans.
     pub id: u32,
-    /// Which life of the daemon: another number at every start.
+    /// The daemon's instance number: another one at every start.
     pub instance: u64,
-    /// Which start of its machine; see [`crate::Settings::boot`].
+    /// The boot of its machine; see [`crate::Settings::boot`].
     pub boot: String,
-    /// What only one living daemon can hold: the machine and the locked directory of its state.
+    /// Identifies what only one running daemon can hold: the machine and the locked state directory.
     pub home: String,
     /// CPUs for jobs.
     pub cpus: u32,
@@ -31,33 +31,33 @@ pub struct Node {
     pub memory_bytes: u64,
     /// Disk space for jobs.
     pub disk_bytes: u64,
-    /// Its clock.
+    /// The state of its clock.
     pub clock: Clock,
     /// The version of its daemon.
     pub version: String,
-    /// The highest number of a job that was ever known here: processes of that job may live, whatever the store knows.
+    /// The highest job number ever known on this node: processes of that job may run, whatever the store contains.
     #[serde(default)]
     pub jobs_known: u64,
 }
 stored_as_is!(Node, "cosched-node", 1);
 
-/// How busy a node was when it last said so, for people; nothing is planned by it.
+/// The last reported load of a node, for display; plans do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     /// When, since the Unix epoch.
     pub at_ns: u64,
-    /// Threads that ran or waited for a CPU then.
+    /// Threads that ran or waited for a CPU at that time.
     pub runnable: u32,
-    /// The same on average over 1, 5 and 15 minutes, in thousandths.
+    /// The average of that over 1, 5 and 15 minutes, in thousandths.
     pub load_milli: [u32; 3],
-    /// Memory that new programs could have without swapping.
+    /// Memory that is available to new programs without swapping.
     pub memory_available_bytes: u64,
 }
 
 impl Measured {
-    /// Whether others ought to hear of `now`: a load is another one by half a thread and an eighth, or the memory by a
-    /// sixteenth of the node's. Less than that is flicker, which would cost the store for nothing.
+    /// Whether `now` should be reported: a load differs by more than half a thread plus an eighth, or the memory by more than a
+    /// sixteenth of the node's. Smaller changes are noise, and reporting them would load the store for nothing.
     pub(crate) fn is_old(&self, now: &Measured, memory_bytes: u64) -> bool {
         let loads = self.load_milli.iter().zip(&now.load_milli);
         loads.clone().any(|(old, new)| old.abs_diff(*new) > 500 + old / 8)
@@ -65,43 +65,43 @@ impl Measured {
     }
 }
 
-/// `acks/<name>`, with the node's lease: what planners read before they plan, and nobody watches; users read it, too.
+/// `acks/<name>`, with the node's lease: read by planners before they plan, and by users; not watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ack {
-    /// The newest generation that was seen there.
+    /// The newest generation that the node has seen.
     pub generation: u64,
     /// Runnable threads of programs that are not registered.
     pub other_threads: u32,
-    /// How busy it was.
+    /// Its measured load.
     pub measured: Option<Measured>,
 }
 stored_as_is!(Ack, "cosched-ack", 2);
 
-/// `asked/<name>`: the last request that a node wrote. Every write of requests moves it, so that one that was delayed on
-/// its way cannot be carried out twice.
+/// `asked/<name>`: the last request that a node wrote. Every write of requests changes it, so that a delayed one
+/// cannot be carried out twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    /// The life of the daemon.
+    /// The daemon's instance number.
     pub instance: u64,
-    /// Its last request.
+    /// The sequence number of its last request.
     pub sequence: u64,
 }
 stored_as_is!(Written, "cosched-written", 1);
 
-/// `names/<name>`: for ever.
+/// `names/<name>`: kept for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Name {
     /// Its number in plans.
     pub(crate) id: u32,
-    /// The start of its machine that the plan counts on: what was begun there before is gone.
+    /// The boot of its machine on which the plan is based: what was begun before it is gone.
     pub(crate) boot: String,
     /// When it left the plan, since the Unix epoch; `None` while it takes part.
     #[serde(default)]
     pub(crate) left_ns: Option<u64>,
-    /// When the tree was made: the keys that say so may be lost.
+    /// When the tree was created; a copy in case the tree's own keys are lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The planner's state, as it is written.
+//! The planner's state in its serialised form.
 
 use super::Stored;
 use super::config::Config;
@@ -123,7 +123,7 @@ struct Part {
     disk_bytes: u64,
 }
 
-/// A node whose lease is out.
+/// A node whose lease has expired.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Silent {
@@ -131,7 +131,7 @@ struct Silent {
     since_ns: u64,
 }
 
-/// A job's part of a node that is dead.
+/// A job's part on a dead node.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -223,7 +223,7 @@ impl Node {
 impl Job {
     fn new(id: JobId, job: &JobRecord) -> Job {
         let JobRecord { spec, order, standing, choice, stage, place, ready_since, suspended } = job;
-        // The record's key is its spec's name.
+        // The job's number is the spec's id.
         let JobSpec { id: _, owner, class, policy, slot_share, want, queue, on_node_loss, terms } = spec;
         Job {
             id: id.0,

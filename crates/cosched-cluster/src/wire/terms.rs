@@ -1,48 +1,48 @@
-//! When a job may start, and what it is held to.
+//! When a job may start, and its limits.
 
 use cosched_core::cluster::{After, NUMBERS_END, Suspended as CoreSuspended, Terms as CoreTerms};
 use cosched_core::{JobId, Time};
 use serde::{Deserialize, Serialize};
 
-/// A job that another one comes after.
+/// A job that another one follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AfterAsk {
-    /// Which one.
+    /// The job to be followed.
     pub job: u64,
     /// Only if it ends by itself, with exit code 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ok: bool,
 }
 
-/// As a user asks for it.
+/// The terms as a user requests them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TermsAsk {
-    /// It runs no longer than this.
+    /// The maximum run time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms_max: Option<u64>,
-    /// So long its processes have to end when that is over.
+    /// The time that its processes then have to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
-    /// It starts no earlier, since the Unix epoch.
+    /// The earliest start, since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin_ms: Option<u64>,
-    /// It starts when these have ended.
+    /// It starts when all of these have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<AfterAsk>,
-    /// Its processes on a node use no more memory there than this.
+    /// The maximum memory of its processes on one node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
 }
 
 impl TermsAsk {
-    /// Whether nothing is asked for.
+    /// Whether no terms are requested.
     pub fn is_none(&self) -> bool {
         *self == TermsAsk::default()
     }
 
-    /// As the planner has it, which waits for those of `after` that live.
+    /// The terms as the planner has them; it waits for those jobs of `after` for which `lives` is true.
     pub(crate) fn planned(&self, lives: impl Fn(u64) -> bool) -> CoreTerms {
         let ns = |ms: u64| ms.saturating_mul(1_000_000).min(NUMBERS_END - 1);
         let after = self.after.iter().filter(|after| lives(after.job));
@@ -54,7 +54,7 @@ impl TermsAsk {
     }
 }
 
-/// As the state has it.
+/// The terms as the state has them.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Terms {
@@ -88,7 +88,7 @@ impl From<Terms> for CoreTerms {
     }
 }
 
-/// For how long a job was suspended.
+/// For how long a job has been suspended.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Suspended {
