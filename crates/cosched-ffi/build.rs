@@ -1,4 +1,5 @@
-//! The library's name for the dynamic linker: programs that were linked against version 0 ask for version 0.
+//! Sets the library's soname for the dynamic linker: programs that were linked against version 0 load
+//! version 0.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,11 +1,11 @@
-//! The border between C and Rust: texts that come in and go out, panics that stay in.
+//! The boundary between C and Rust: converts texts in both directions, and stops panics.
 
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{cosched_code, cosched_error, text};
 
-/// Calls `work`. A panic in it becomes a text, not an unwinding through C's frames.
+/// Calls `work`. A panic in it is returned as a text and does not unwind through C frames.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
@@ -19,20 +19,20 @@ pub(crate) fn guard<T>(place: &str, work: impl FnOnce() -> Result<T, cosched_err
     caught(work).unwrap_or_else(|panic| Err(cosched_error::of_call(cosched_code::INTERNAL, place, &panic)))
 }
 
-/// A text that C gave.
+/// Converts a text from C.
 ///
 /// # Safety
-/// `from` is NULL or ends with NUL and lives as long as the result is used.
+/// `from` is NULL, or is terminated by NUL and lives for as long as the result is used.
 pub(crate) unsafe fn text_from<'a>(from: *const c_char, what: &str) -> Result<&'a str, String> {
     if from.is_null() {
         return Err(format!("{what} is NULL"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { CStr::from_ptr(from) };
     bytes.to_str().map_err(|_| format!("{what} is not UTF-8: '{}'", bytes.to_string_lossy()))
 }
 
-/// A text that C gets and frees with cosched_string_free.
+/// Allocates a text for C, which frees it with cosched_string_free.
 pub(crate) fn text_to(from: &str) -> *mut c_char {
     text(from).into_raw()
 }

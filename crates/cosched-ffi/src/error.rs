@@ -42,7 +42,7 @@ pub struct cosched_error {
 }
 
 impl cosched_error {
-    /// An error of a call, found in the function `place`.
+    /// An error of a call of the function `place`.
     pub(crate) fn of_call(code: cosched_code, place: &str, what: &str) -> cosched_error {
         cosched_error {
             code,
@@ -54,7 +54,7 @@ impl cosched_error {
         }
     }
 
-    /// A graph that does not run.
+    /// An error of a graph that was refused.
     pub(crate) fn of_graph(place: &str, pipeline: &str, error: &GraphError) -> cosched_error {
         let what = error.to_string();
         cosched_error {
@@ -63,7 +63,7 @@ impl cosched_error {
         }
     }
 
-    /// A run that ended before its end.
+    /// The error of a run that failed.
     pub(crate) fn of_run(place: &str, failure: &Failure) -> cosched_error {
         cosched_error {
             message: text(&failure.to_string()),
@@ -73,13 +73,13 @@ impl cosched_error {
         }
     }
 
-    /// Gives it to a caller who asked for errors.
+    /// Gives the error to the caller, if `to` is not null. Returns -1.
     ///
     /// # Safety
-    /// `to` is null or a place for a pointer.
+    /// `to` is null or points to a place for a pointer.
     pub(crate) unsafe fn give(self, to: *mut *mut cosched_error) -> c_int {
         if !to.is_null() {
-            // SAFETY: the caller of the C function answers for the place.
+            // SAFETY: the caller of the C function guarantees that the place is valid.
             unsafe { to.write(Box::into_raw(Box::new(self))) };
         }
         -1
@@ -105,12 +105,12 @@ fn code_of_graph(error: &GraphError) -> cosched_code {
     }
 }
 
-/// The report as C programs get it.
+/// The report as JSON, for C programs.
 pub(crate) fn json(report: &Report) -> String {
     serde_json::to_string(report).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
-/// Text for C: what is behind a NUL would be lost, so there is none.
+/// A text for C: NULs are replaced, because what follows one would be lost.
 pub(crate) fn text(from: &str) -> CString {
     CString::new(from.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
@@ -121,7 +121,7 @@ pub(crate) fn text(from: &str) -> CString {
 /// `error` is NULL or came from this library and was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_code(error: *const cosched_error) -> cosched_code {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(cosched_code::OK, |error| error.code)
 }
 
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn cosched_error_code(error: *const cosched_error) -> cosc
 /// As for cosched_error_code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_message(error: *const cosched_error) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cosched_error_message(error: *const cosched_error) -> *
 /// As for cosched_error_code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_what(error: *const cosched_error) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.what.as_ptr())
 }
 
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn cosched_error_what(error: *const cosched_error) -> *con
 /// As for cosched_error_code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_where(error: *const cosched_error) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.place.as_ptr())
 }
 
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn cosched_error_where(error: *const cosched_error) -> *co
 /// As for cosched_error_code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_stage(error: *const cosched_error) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let stage = unsafe { error.as_ref() }.and_then(|error| error.stage.as_ref());
     stage.map_or(null(), |stage| stage.as_ptr())
 }
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn cosched_error_stage(error: *const cosched_error) -> *co
 /// As for cosched_error_code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_report(error: *const cosched_error) -> *const c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let report = unsafe { error.as_ref() }.and_then(|error| error.report.as_ref());
     report.map_or(null(), |report| report.as_ptr())
 }

@@ -1,8 +1,8 @@
-//! Which library it is.
+//! The version of the library.
 
 use std::ffi::{CStr, c_char, c_int};
 
-/// As text, with the NUL of C.
+/// The version as text, terminated by NUL.
 const TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 
 /// The library's version, "MAJOR.MINOR.PATCH". Not to be freed.
@@ -38,7 +38,7 @@ fn check(header: c_int, library: c_int) -> c_int {
     crate::job::wrong_version("cosched_check_version", &why)
 }
 
-/// The number of "MAJOR.MINOR.PATCH".
+/// The number for "MAJOR.MINOR.PATCH".
 fn number(version: &str) -> Option<c_int> {
     let mut parts = version.split('.').map(|part| part.parse::<c_int>().ok());
     Some(parts.next()?? * 1_000_000 + parts.next()?? * 1000 + parts.next()??)

@@ -1,8 +1,9 @@
-//! The header of the C library is what the crate says. `COSCHED_UPDATE=1 cargo test -p cosched-ffi` writes it.
+//! Checks that the C header is the one generated from the crate. `COSCHED_UPDATE=1 cargo test -p cosched-ffi` regenerates
+//! it.
 
 use std::path::Path;
 
-/// What opens the header: what holds for all of it.
+/// The first comment of the header, about the whole library.
 const OPENING: &str = "\
 /* cosched for programs in C: libcosched. Made by cbindgen from crates/cosched-ffi; not to be changed by hand.
  *
@@ -20,20 +21,20 @@ const OPENING: &str = "\
  */
 ";
 
-/// The header as the crate's source gives it.
+/// Generates the header from the crate's source.
 fn header() -> String {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut config = cbindgen::Config::from_file(crate_folder.join("cbindgen.toml")).expect("cbindgen.toml");
     config.header = Some(OPENING.trim_end().to_owned());
     config.after_includes = Some(versions());
-    // By its root file: for a crate by its folder it would start cargo, and wait for others who do.
+    // From the root file: given the crate's directory, cbindgen would run cargo, which waits for concurrent builds.
     let bindings = cbindgen::Builder::new().with_src(crate_folder.join("src/lib.rs")).with_config(config).generate();
     let mut text = Vec::new();
     bindings.expect("cbindgen reads the crate").write(&mut text);
     without_safety(&String::from_utf8(text).expect("the header is UTF-8"))
 }
 
-/// The version that a program is compiled with.
+/// The macros for the version with which a program is compiled.
 fn versions() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut parts = version.split('.').map(|part| part.parse::<u32>().expect("a version of three numbers"));
@@ -48,7 +49,7 @@ fn versions() -> String {
     )
 }
 
-/// Rust's safety sections say what C takes for granted.
+/// Removes Rust's safety sections, which state what is obvious in C.
 fn without_safety(header: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut inside = false;

@@ -1,12 +1,12 @@
-//! The manual of the C library, section 3: a page for each function of the header, and one for the whole.
-//! `COSCHED_UPDATE=1 cargo test -p cosched-ffi` writes them.
+//! The manual pages of the C library, section 3: one for each function of the header, and an overview.
+//! `COSCHED_UPDATE=1 cargo test -p cosched-ffi` regenerates them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// One test writes the pages when it is asked to, the other reads them.
+/// Serialises the tests: one may write the pages while another one reads them.
 static PAGES: Mutex<()> = Mutex::new(());
 
 /// A declaration of the header with its comment.
@@ -19,7 +19,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/c").join(name)
 }
 
-/// Every declaration of the header that has a comment of its own.
+/// All declarations of the header that have a comment of their own.
 fn items(header: &str) -> Vec<Item> {
     let mut found = Vec::new();
     let mut lines = header.lines();
@@ -33,7 +33,7 @@ fn items(header: &str) -> Vec<Item> {
         for line in lines.by_ref() {
             code.push_str(line);
             code.push('\n');
-            // A struct or enum ends at the margin.
+            // A struct or enum ends with an unindented line.
             if line.ends_with(';') && !line.starts_with("  ") || line.ends_with(");") {
                 break;
             }
@@ -43,7 +43,7 @@ fn items(header: &str) -> Vec<Item> {
     found
 }
 
-/// The name of the function that this declares, if it is one.
+/// The name of the declared function, if the item is one.
 fn function(item: &Item) -> Option<&str> {
     if item.code.starts_with("typedef") {
         return None;
@@ -52,13 +52,13 @@ fn function(item: &Item) -> Option<&str> {
     name.starts_with("cosched_").then_some(name)
 }
 
-/// The name of the type that this defines, if it shows what is in it.
+/// The name of the defined type, if its members are public.
 fn plain_type(item: &Item) -> Option<&str> {
     let open = item.code.starts_with("typedef struct {") || item.code.starts_with("typedef enum {");
     open.then(|| item.code.trim_end().rsplit(['}', ' ']).next().unwrap_or_default().trim_end_matches(';'))
 }
 
-/// The pages of jobs, of pipelines, and of what both have.
+/// The group of a page: jobs, pipelines, or common to both.
 fn family(name: &str) -> &'static str {
     if name.starts_with("cosched_pipeline") {
         "pipelines"
@@ -71,14 +71,14 @@ fn family(name: &str) -> &'static str {
     }
 }
 
-/// Prose: what stands between backticks is an argument's name.
+/// Formats prose: text between backticks is the name of an argument.
 fn prose(text: &str) -> String {
     let parts = plain(text).split('`').map(str::to_owned).collect::<Vec<_>>();
     let mark = |(index, part): (usize, &String)| if index % 2 == 1 { format!("\\fI{part}\\fP") } else { part.clone() };
     parts.iter().enumerate().map(mark).collect()
 }
 
-/// Code, with comments of one line where they fit.
+/// Formats code, with comments on one line if they fit.
 fn listing(code: &str) -> String {
     let mut out = String::new();
     let mut lines = code.trim_end().lines();
@@ -96,7 +96,7 @@ fn listing(code: &str) -> String {
     plain(&out)
 }
 
-/// Text in which troff finds no orders.
+/// Escapes text so that troff finds no requests in it.
 fn plain(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let guard = |line: &str| if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() };
@@ -111,7 +111,7 @@ fn head(name: &str) -> String {
     )
 }
 
-/// What stands behind the name in lists of pages: the first sentence.
+/// The text after the name in lists of pages: the first sentence of the comment.
 fn summary(comment: &str) -> String {
     let joined = comment.split("\n\n").next().unwrap_or_default().replace('\n', " ");
     let sentence = joined.split(". ").next().unwrap_or_default().trim_end_matches('.');
@@ -150,7 +150,7 @@ fn page(name: &str, item: &Item, types: &BTreeMap<&str, &Item>) -> String {
     out + ".SH SEE ALSO\n.BR cosched (3),\n.BR cosched (1)\n"
 }
 
-/// The page of the whole library.
+/// The overview page of the library.
 fn overview(items: &[Item], opening: &str) -> String {
     let mut out = head("cosched");
     out.push_str(".SH NAME\ncosched \\- gang scheduling and pipelines for programs in C and Fortran\n");
@@ -178,7 +178,7 @@ fn overview(items: &[Item], opening: &str) -> String {
            .SH SEE ALSO\n.BR cosched (1),\n.BR coschedd (8)\n"
 }
 
-/// What each page is to be, by its file's name.
+/// The expected contents of all pages, by file name.
 fn pages() -> BTreeMap<String, String> {
     let header = std::fs::read_to_string(folder("include/cosched.h")).expect("the header");
     let items = items(&header);
@@ -221,7 +221,7 @@ fn the_manual_is_that_of_the_header() {
     }
 }
 
-/// By the source, not by the header that the pages are made from.
+/// Checked against the source, not against the header from which the pages are generated.
 #[test]
 fn every_exported_function_has_a_page_that_names_it() {
     let _alone = PAGES.lock().unwrap_or_else(PoisonError::into_inner);

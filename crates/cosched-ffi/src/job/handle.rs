@@ -1,8 +1,8 @@
 //! The connection to a daemon, as a handle that any thread, and any child after a fork, may use.
 //!
-//! The connection is kept between calls and taken for each: two threads never wait for each other, the second opens one
-//! of its own. The kernel told the daemon who opened it, so a child, or a program that has become another user, opens
-//! another.
+//! The connection is kept between calls, and taken out for each: two threads never wait for each other, because the second
+//! one opens a connection of its own. The kernel tells the daemon which process and user opened a connection, so a child
+//! process, or a program that has changed its user, opens another one.
 
 use std::ffi::{c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use cosched_api::{Client, SocketChoice};
 use super::result::{Wrong, answer};
 use crate::border::text_from;
 
-/// What begins every handle that is open.
+/// The first word of every open handle.
 const OPEN: u64 = 0x636f_7363_6865_6431;
 
 /// A connection to a daemon. Opaque. Any thread may use it, and so may the children of the process that opened it.
 pub struct cosched_t(());
 
-/// What is behind a handle.
+/// The data of a handle.
 #[repr(C)]
 pub(super) struct Connection {
     mark: u64,
@@ -27,13 +27,13 @@ pub(super) struct Connection {
     kept: Mutex<Option<Kept>>,
 }
 
-/// Any thread may use a handle: the compiler agrees.
+/// Checks at compile time that any thread may use a handle.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Connection>()
 };
 
-/// A connection and who opened it.
+/// A connection, and the process and user that opened it.
 struct Kept {
     opener: Opener,
     client: Client,
@@ -52,13 +52,13 @@ impl Opener {
 }
 
 impl Connection {
-    /// Asks the daemon.
+    /// Sends a request to the daemon.
     pub(super) fn ask<T>(
         &self,
         question: impl FnOnce(&mut Client) -> Result<T, cosched_api::ClientError>,
     ) -> Result<T, Wrong> {
         let opener = Opener::now();
-        // Never waits: after a fork the lock may be held by a thread that this process does not have.
+        // try_lock, because after a fork the lock may be held by a thread that does not exist in this process.
         let kept = self.kept.try_lock().ok().and_then(|mut kept| kept.take());
         let mut client = match kept {
             Some(kept) if kept.opener == opener => kept.client,
@@ -72,24 +72,24 @@ impl Connection {
     }
 }
 
-/// The handle behind a pointer that C gave.
+/// The connection of a handle from C.
 ///
 /// # Safety
-/// `handle` is NULL or points to memory that can be read; a handle is not closed while it is used.
+/// `handle` is NULL or points to readable memory; a handle is not closed while it is used.
 unsafe fn of<'a>(handle: *const cosched_t) -> Result<&'a Connection, Wrong> {
     let handle = handle.cast::<Connection>();
     if handle.is_null() {
         return Err(Wrong::invalid("the handle is NULL"));
     }
-    // SAFETY: the caller's promise; the mark is the first thing in it (repr(C)).
+    // SAFETY: guaranteed by the caller; the mark is the first field (repr(C)).
     if !handle.is_aligned() || unsafe { handle.cast::<u64>().read_volatile() } != OPEN {
         return Err(Wrong::invalid("this is no handle, or one that was closed"));
     }
-    // SAFETY: only cosched_open writes the mark, and cosched_close takes it away.
+    // SAFETY: only cosched_open writes the mark, and cosched_close erases it.
     Ok(unsafe { &*handle })
 }
 
-/// Does the work of the C function `place` with a handle.
+/// Runs the C function `place` with a handle.
 ///
 /// # Safety
 /// As for [`of`].
@@ -98,13 +98,13 @@ pub(super) unsafe fn with(
     handle: *const cosched_t,
     work: impl FnOnce(&Connection) -> Result<(), Wrong>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(place, || work(unsafe { of(handle) }?))
 }
 
 fn open(socket: Option<&str>) -> Result<Connection, Wrong> {
     let mut client = SocketChoice::find(socket.map(PathBuf::from)).connect()?;
-    // A daemon that is too old does not know the path, and is told from one that does.
+    // A daemon that is too old does not know this path; the request detects that.
     client.version()?;
     let socket = std::path::absolute(client.path()).unwrap_or_else(|_| Path::to_owned(client.path()));
     Ok(Connection { mark: OPEN, socket, kept: Mutex::new(Some(Kept { opener: Opener::now(), client })) })
@@ -131,11 +131,11 @@ pub unsafe extern "C" fn cosched_open(socket: *const c_char, handle: *mut *mut c
         }
         let named = match socket.is_null() {
             true => None,
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             false => Some(unsafe { text_from(socket, "the socket") }.map_err(Wrong::invalid)?),
         };
         let opened = open(named.filter(|path| !path.is_empty()))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { handle.write(Box::into_raw(Box::new(opened)).cast()) };
         Ok(())
     })
@@ -153,9 +153,9 @@ pub unsafe extern "C" fn cosched_close(handle: *mut cosched_t) -> c_int {
         if handle.is_null() {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { of(handle) }?;
-        // SAFETY: it is a handle: it came from cosched_open. Whoever uses it again finds no mark.
+        // SAFETY: it is a valid handle: it came from cosched_open. Later uses of the pointer find no mark.
         unsafe {
             handle.cast::<u64>().write_volatile(0);
             drop(Box::from_raw(handle.cast::<Connection>()));

@@ -1,4 +1,4 @@
-//! Orders to a job: another class, suspend, resume, kill.
+//! Functions that control a job: change its class, suspend, resume, kill.
 
 use std::ffi::c_int;
 
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn cosched_set_class(handle: *mut cosched_t, job: u64, job
         let class = class(job_class)?.ok_or_else(|| Wrong::invalid("COSCHED_CLASS_DEFAULT is for new jobs"))?;
         connection.ask(|client| client.set_class(job, &ClassRequest { class })).map(drop)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_set_class", handle, work) }
 }
 
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn cosched_set_class(handle: *mut cosched_t, job: u64, job
 /// As for cosched_set_class.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_suspend(handle: *mut cosched_t, job: u64) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_suspend", handle, |connection| connection.ask(|client| client.suspend(job)).map(drop)) }
 }
 
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn cosched_suspend(handle: *mut cosched_t, job: u64) -> c_
 /// As for cosched_set_class.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_resume(handle: *mut cosched_t, job: u64) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_resume", handle, |connection| connection.ask(|client| client.resume(job)).map(drop)) }
 }
 
@@ -62,6 +62,6 @@ pub unsafe extern "C" fn cosched_resume(handle: *mut cosched_t, job: u64) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_kill(handle: *mut cosched_t, job: u64, signal: c_int) -> c_int {
     let request = KillRequest { signal, grace_ms: None, here: false };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_kill", handle, |connection| connection.ask(|client| client.kill(job, &request)).map(drop)) }
 }

@@ -1,4 +1,4 @@
-//! What can be asked: a job, what it uses, how busy a node is.
+//! Functions that query: a job, its usage, the load of a node.
 
 use std::ffi::{c_char, c_int};
 
@@ -19,7 +19,7 @@ use super::types::{UNKNOWN, cosched_class, cosched_job, cosched_load, cosched_st
 /// `handle` is NULL or a handle, `result` is NULL or a place; so for all functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_get_job(handle: *mut cosched_t, job: u64, result: *mut cosched_job) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         query("cosched_get_job", handle, result, |connection| Ok(job_facts(&connection.ask(|client| client.job(job))?)))
     }
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn cosched_get_job(handle: *mut cosched_t, job: u64, resul
 /// As for cosched_get_job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_get_use(handle: *mut cosched_t, job: u64, result: *mut cosched_use) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         query("cosched_get_use", handle, result, |connection| Ok(use_facts(&connection.ask(|client| client.job(job))?)))
     }
@@ -58,20 +58,20 @@ pub unsafe extern "C" fn cosched_node_load(
     let work = |connection: &Connection| {
         let name = match node.is_null() {
             true => None,
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             false => Some(unsafe { node_name(node, "the node's name") }?),
         };
         let name = name.filter(|name| !name.is_empty());
         Ok(load_facts(&connection.ask(|client| client.load(name))?))
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { query("cosched_node_load", handle, result, work) }
 }
 
-/// Writes what `work` finds out.
+/// Writes the result of `work`.
 ///
 /// # Safety
-/// As for [`with`]; `result` is NULL or a place.
+/// As for [`with`]; `result` is NULL or points to a place for the result.
 unsafe fn query<T>(
     place: &str,
     handle: *mut cosched_t,
@@ -83,11 +83,11 @@ unsafe fn query<T>(
             return Err(Wrong::invalid("the place for the result is NULL"));
         }
         let found = work(connection)?;
-        // SAFETY: the caller's promise; C's place may be aligned badly.
+        // SAFETY: guaranteed by the caller; C's place may be unaligned.
         unsafe { result.write_unaligned(found) };
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(place, handle, work) }
 }
 
@@ -117,7 +117,7 @@ fn job_facts(job: &Job) -> cosched_job {
 
 fn state(state: JobState) -> c_int {
     let state = match state {
-        // It has not ended, as far as anybody knows.
+        // As far as is known, it has not ended.
         JobState::Running | JobState::Unknown => cosched_state::RUNNING,
         JobState::Asleep => cosched_state::ASLEEP,
         JobState::Dropped => cosched_state::DROPPED,

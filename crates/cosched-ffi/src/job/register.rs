@@ -1,4 +1,4 @@
-//! A new job, and its processes.
+//! Registers jobs and their processes.
 
 use std::ffi::{c_char, c_int};
 use std::fs;
@@ -11,13 +11,13 @@ use super::result::Wrong;
 use super::types::{cosched_class, cosched_err, cosched_resources};
 use crate::border::text_from;
 
-/// More nodes than any cluster has: a count above this is a mistake, and is not believed.
+/// More nodes than any cluster has: a larger count is a mistake and is refused.
 const NODES_MAX: usize = 65_536;
 
 /// The longest name of a node (HOST_NAME_MAX of POSIX).
 const NODE_NAME_BYTES_MAX: usize = 255;
 
-/// More of the command line is not shown.
+/// The command line for display is cut off at this length.
 const COMMAND_BYTES_MAX: u64 = 4096;
 
 /// Registers a job for this user and puts its number into `*job`.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn cosched_register(
         }
         let name = match name.is_null() {
             true => None,
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             false => Some(unsafe { text_from(name, "the name") }.map_err(Wrong::invalid)?.to_owned()),
         };
         let request = JobRequest {
@@ -61,17 +61,17 @@ pub unsafe extern "C" fn cosched_register(
             pid: 0,
             name: name.filter(|name| !name.is_empty()),
             class: class(job_class)?,
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             nodes: unsafe { resources(nodes, node_count) }?,
             cwd: std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned()),
             ..JobRequest::default()
         };
         let registered = connection.ask(|client| client.register(&request))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { job.write(registered.id) };
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_register", handle, work) }
 }
 
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn cosched_add_process(handle: *mut cosched_t, job: u64, p
         let request = process(pid)?;
         connection.ask(|client| client.add_process(job, &request)).map(drop)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_add_process", handle, work) }
 }
 
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn cosched_add_pidfd(handle: *mut cosched_t, job: u64, pid
         let request = process_of_pidfd(pidfd)?;
         connection.ask(|client| client.add_process(job, &request)).map(drop)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_add_pidfd", handle, work) }
 }
 
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn cosched_remove_process(handle: *mut cosched_t, job: u64
         let request = process(pid)?;
         connection.ask(|client| client.remove_process(job, &request)).map(drop)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_remove_process", handle, work) }
 }
 
@@ -152,16 +152,16 @@ pub unsafe extern "C" fn cosched_set_resources(
     node_count: usize,
 ) -> c_int {
     let work = |connection: &Connection| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let nodes = unsafe { resources(nodes, node_count) }?;
         let request = ResourcesRequest { nodes, ..ResourcesRequest::default() };
         connection.ask(|client| client.set_resources(job, &request)).map(drop)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with("cosched_set_resources", handle, work) }
 }
 
-/// The class of a number; none for the default.
+/// The class with a number; None for the default.
 pub(super) fn class(number: c_int) -> Result<Option<Class>, Wrong> {
     const EXPRESS: c_int = cosched_class::EXPRESS as c_int;
     const INTERACTIVE: c_int = cosched_class::INTERACTIVE as c_int;
@@ -177,10 +177,10 @@ pub(super) fn class(number: c_int) -> Result<Option<Class>, Wrong> {
     }))
 }
 
-/// What C says that a job wants.
+/// The resources that C requests for a job.
 ///
 /// # Safety
-/// `nodes` points to `count` entries, unless one of them is 0 or the count cannot be.
+/// `nodes` points to `count` entries, unless `nodes` is null, or `count` is 0 or larger than the maximum.
 unsafe fn resources(nodes: *const cosched_resources, count: usize) -> Result<Vec<NodeResources>, Wrong> {
     if count == 0 {
         return Ok(Vec::new());
@@ -191,9 +191,9 @@ unsafe fn resources(nodes: *const cosched_resources, count: usize) -> Result<Vec
     if count > NODES_MAX {
         return Err(Wrong::invalid(format!("{count} nodes are more than the {NODES_MAX} that a job may have")));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let nodes = unsafe { std::slice::from_raw_parts(nodes, count) };
-    // SAFETY: as above: the texts in it too.
+    // SAFETY: as above, also for the texts in the entries.
     nodes.iter().enumerate().map(|(index, node)| unsafe { wanted(index, node) }).collect()
 }
 
@@ -206,7 +206,7 @@ unsafe fn wanted(index: usize, from: &cosched_resources) -> Result<NodeResources
     }
     let name = match from.node.is_null() {
         true => "",
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         false => unsafe { node_name(from.node, &format!("nodes[{index}].node")) }?,
     };
     Ok(NodeResources {
@@ -223,7 +223,7 @@ unsafe fn wanted(index: usize, from: &cosched_resources) -> Result<NodeResources
 /// # Safety
 /// `name` is a text.
 pub(super) unsafe fn node_name<'a>(name: *const c_char, what: &str) -> Result<&'a str, Wrong> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let name = unsafe { text_from(name, what) }.map_err(Wrong::invalid)?;
     match name.len() {
         0..=NODE_NAME_BYTES_MAX => Ok(name),
@@ -233,7 +233,7 @@ pub(super) unsafe fn node_name<'a>(name: *const c_char, what: &str) -> Result<&'
     }
 }
 
-/// The process that is meant, with the time of its start.
+/// The process with this ID (0 for this process), with its start time.
 fn process(pid: c_int) -> Result<ProcessRequest, Wrong> {
     let pid = match pid {
         0 => std::process::id() as i32,
@@ -244,11 +244,11 @@ fn process(pid: c_int) -> Result<ProcessRequest, Wrong> {
     Ok(ProcessRequest { pid, start_ticks: Some(ticks) })
 }
 
-/// The process behind a pidfd.
+/// The process that a pidfd refers to.
 fn process_of_pidfd(pidfd: c_int) -> Result<ProcessRequest, Wrong> {
     let pid = pid_of(pidfd)?;
     let start_ticks = Some(start_ticks(pid).ok_or_else(|| gone(pid))?);
-    // It has its number still: the time was its own.
+    // It still has this process ID, so the start time was its own.
     match pid_of(pidfd)? == pid {
         true => Ok(ProcessRequest { pid, start_ticks }),
         false => Err(gone(pid)),
@@ -268,10 +268,10 @@ fn pid_of(pidfd: c_int) -> Result<i32, Wrong> {
     }
 }
 
-/// When a process started, in clock ticks since boot.
+/// The start time of a process, in clock ticks since boot.
 fn start_ticks(pid: i32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold blanks and parentheses, and need not be UTF-8; the fields after its end start with field 3.
+    // The name may contain blanks and parentheses, and need not be UTF-8; the first field after it is field 3.
     let rest = stat.get(stat.iter().rposition(|byte| *byte == b')')? + 1..)?;
     std::str::from_utf8(rest).ok()?.split_whitespace().nth(22 - 3)?.parse().ok()
 }
@@ -279,7 +279,7 @@ fn start_ticks(pid: i32) -> Option<u64> {
 /// The program's command line, for display.
 fn command_line() -> Vec<String> {
     let mut words = Vec::new();
-    // What cannot be read is not shown.
+    // Best effort: parts that cannot be read are omitted.
     let _ = fs::File::open("/proc/self/cmdline").and_then(|file| file.take(COMMAND_BYTES_MAX).read_to_end(&mut words));
     let words = words.strip_suffix(b"\0").unwrap_or(&words).split(|byte| *byte == 0);
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()

@@ -1,4 +1,4 @@
-//! What went wrong: a code, and a text of this thread.
+//! Errors: a code, and a message per thread.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -10,7 +10,7 @@ use super::types::cosched_err;
 use crate::border::caught;
 use crate::error::text;
 
-/// A code and why.
+/// An error: a code, and the reason.
 pub(super) struct Wrong {
     code: cosched_err,
     why: String,
@@ -59,12 +59,12 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Does the work of the C function `place`; its code, with the text kept for this thread.
+/// Runs the C function `place`; returns its code, and keeps the message for this thread.
 pub(super) fn answer(place: &str, work: impl FnOnce() -> Result<(), Wrong>) -> c_int {
     let done = caught(work).unwrap_or_else(|panic| Err(Wrong::new(cosched_err::INTERNAL, panic)));
     let Err(wrong) = done else { return cosched_err::OK as c_int };
     let said = text(&format!("{place}: {}", wrong.why));
-    // A thread that is ending has no place for it any more; the code says enough then.
+    // A thread that is ending has no storage for it any more; then there is only the code.
     let _ = LAST.try_with(|last| *last.borrow_mut() = said);
     wrong.code as c_int
 }

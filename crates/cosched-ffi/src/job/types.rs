@@ -1,4 +1,4 @@
-//! What programs give and get: codes, classes, states, and plain structs that can grow.
+//! The types of arguments and results: codes, classes, states, and plain structs that can be extended.
 
 use std::ffi::{c_char, c_int};
 
@@ -168,10 +168,10 @@ pub struct cosched_load {
     pub reserved: [u64; 3],
 }
 
-/// COSCHED_UNKNOWN.
+/// The value of COSCHED_UNKNOWN.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// A text in an array of C, cut at a whole character, ended by NUL.
+/// A text in a C array, cut at a character boundary and terminated by NUL.
 pub(super) fn fixed<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     let mut end = text.len().min(SIZE - 1);
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! Buffers, as C sees them: pointers that are valid for a round, or between accept and convey.
+//! Buffers for C: pointers that are valid during a round, or between accept and convey.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,23 +11,23 @@ pub struct cosched_pipeline_buffer {
 }
 
 impl cosched_pipeline_buffer {
-    /// The library's buffer as C names it. Only the pointer's type changes.
+    /// Converts a pointer to C's type.
     pub(crate) fn lend(buffer: *mut Buffer) -> *mut cosched_pipeline_buffer {
         buffer.cast()
     }
 
-    /// The library's buffer behind a pointer of C.
+    /// Converts a pointer from C to the library's type.
     pub(crate) fn behind(pointer: *mut cosched_pipeline_buffer) -> *mut Buffer {
         pointer.cast()
     }
 }
 
-/// Looks into a buffer.
+/// Calls `what` with a buffer; returns `otherwise` if the pointer is null.
 ///
 /// # Safety
-/// `buffer` is null or valid, see the type.
+/// `buffer` is null or valid; see the type.
 unsafe fn look<T>(buffer: *const cosched_pipeline_buffer, otherwise: T, what: impl FnOnce(&Buffer) -> T) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { buffer.cast::<Buffer>().as_ref() }.map_or(otherwise, what)
 }
 
@@ -37,7 +37,7 @@ unsafe fn look<T>(buffer: *const cosched_pipeline_buffer, otherwise: T, what: im
 /// `buffer` is NULL or valid, as for all functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_data(buffer: *mut cosched_pipeline_buffer) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { cosched_pipeline_buffer::behind(buffer).as_mut() }
         .map_or(std::ptr::null_mut(), |buffer| buffer.storage_mut().as_mut_ptr().cast())
 }
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_data(buffer: *mut cosched_pipel
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_capacity(buffer: *const cosched_pipeline_buffer) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, 0, Buffer::capacity) }
 }
 
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_capacity(buffer: *const cosched
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_length(buffer: *const cosched_pipeline_buffer) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, 0, Buffer::len) }
 }
 
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_set_length(
     buffer: *mut cosched_pipeline_buffer,
     length: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { cosched_pipeline_buffer::behind(buffer).as_mut() } {
         Some(buffer) if length <= buffer.capacity() => {
             buffer.set_len(length);
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_set_length(
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_round(buffer: *const cosched_pipeline_buffer) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, 0, Buffer::round) }
 }
 
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_round(buffer: *const cosched_pi
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_path(buffer: *const cosched_pipeline_buffer) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, -1, |buffer| c_int::try_from(buffer.path().index()).unwrap_or(-1)) }
 }
 
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_path(buffer: *const cosched_pip
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_is_last(buffer: *const cosched_pipeline_buffer) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, false, Buffer::is_last) }
 }
 
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_is_last(buffer: *const cosched_
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_mark_last(buffer: *mut cosched_pipeline_buffer) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if let Some(buffer) = unsafe { cosched_pipeline_buffer::behind(buffer).as_mut() } {
         buffer.mark_last();
     }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_mark_last(buffer: *mut cosched_
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_carries_block(buffer: *const cosched_pipeline_buffer) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, false, Buffer::carries_block) }
 }
 
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_carries_block(buffer: *const co
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_tag(buffer: *const cosched_pipeline_buffer) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { look(buffer, 0, Buffer::tag) }
 }
 
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn cosched_pipeline_buffer_tag(buffer: *const cosched_pipe
 /// As for cosched_pipeline_buffer_data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_buffer_set_tag(buffer: *mut cosched_pipeline_buffer, tag: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if let Some(buffer) = unsafe { cosched_pipeline_buffer::behind(buffer).as_mut() } {
         buffer.set_tag(tag);
     }

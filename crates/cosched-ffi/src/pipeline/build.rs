@@ -45,7 +45,7 @@ fn resource(number: c_int) -> Result<Resource, String> {
     }
 }
 
-/// The number of the thing that was just added.
+/// The number of the element that was just added.
 fn number_of_last(count: usize) -> Result<c_int, String> {
     c_int::try_from(count - 1).map_err(|_| "there are too many".into())
 }
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage(
     round: cosched_pipeline_round_fn,
     user: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_stage", |plan| {
             let name = text_from(name, "the stage's name")?;
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn cosched_pipeline_body(
     body: cosched_pipeline_body_fn,
     user: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_body", |plan| {
             let name = text_from(name, "the stage's name")?;
@@ -124,7 +124,7 @@ pub(super) unsafe fn change(
     stage: c_int,
     change: impl FnOnce(&mut StagePlan) -> Result<(), String>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { build(pipeline, place, |plan| change(plan.stage(stage)?).map(|()| 0)) }
 }
 
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_init(
     stage: c_int,
     init: cosched_pipeline_init_fn,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_init", stage, |stage| {
             stage.calls.init = init;
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_cleanup(
     stage: c_int,
     cleanup: cosched_pipeline_cleanup_fn,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_cleanup", stage, |stage| {
             stage.calls.cleanup = cleanup;
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_free(
     stage: c_int,
     free: cosched_pipeline_free_fn,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_free", stage, |stage| {
             let user = Arc::get_mut(&mut stage.calls.user).ok_or("somebody looks at the pipeline at this moment")?;
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_kind(
     stage: c_int,
     kind: c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_kind", stage, |stage| {
             stage.kind = Some(match kind {
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_incarnations(
     stage: c_int,
     count: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_incarnations", stage, |stage| {
             stage.refuse_body()?;
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_replicable(
     stage: c_int,
     count_max: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_replicable", stage, |stage| {
             stage.refuse_body()?;
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_ordered(
     stage: c_int,
     ordered: bool,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_ordered", stage, |stage| {
             stage.ordered = ordered;
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_on_thread(
     stage: c_int,
     thread: *const c_char,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_on_thread", stage, |stage| {
             stage.thread = Some(text_from(thread, "the thread's name")?.to_owned());
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_repeat(
     stage: c_int,
     times: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_repeat", stage, |stage| {
             stage.repeat = times;
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_holds(
     stage: c_int,
     buffers: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_holds", stage, |stage| match stage.calls.work {
             Work::Body(_) => {
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn cosched_pipeline_path(
     stages: *const c_int,
     stage_count: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_path", |plan| {
             let name = text_from(name, "the path's name")?.to_owned();

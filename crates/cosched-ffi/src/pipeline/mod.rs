@@ -1,7 +1,7 @@
 //! Pipelines: a handle that is built, run once, and freed.
 //!
-//! A handle's state is behind a lock, so that one thread may wait while another stops it or looks at it. The lock is never
-//! held while a pipeline runs or ends.
+//! A handle's state is protected by a lock, so that one thread may wait for the pipeline while another one stops it or takes
+//! a snapshot. The lock is never held while a pipeline runs or ends.
 
 pub mod buffer;
 pub mod build;
@@ -27,19 +27,19 @@ use plan::Plan;
 /// may be called from any thread; cosched_pipeline_free must be the last one.
 pub struct cosched_pipeline {
     name: String,
-    /// By this the stages know their own pipeline.
+    /// By this the stages recognise their own pipeline.
     id: u64,
     state: Mutex<State>,
 }
 
 enum State {
     Building(Box<Plan>),
-    /// Its threads begin.
+    /// Its threads are being started.
     Starting {
         stopped: bool,
     },
     Running(Running, Control),
-    /// Somebody waits for it or has waited.
+    /// A thread is waiting for it, or has waited.
     Waited(Control),
 }
 
@@ -55,7 +55,7 @@ impl cosched_pipeline {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is being built. What is wrong is kept in the plan, and reported by whoever wants to run it.
+    /// Changes the plan of the pipeline. An error is kept in the plan, and reported when the pipeline is checked or started.
     fn build(&self, place: &str, change: impl FnOnce(&mut Plan) -> Result<c_int, String>) -> c_int {
         let State::Building(plan) = &mut *self.lock() else { return -1 };
         let done =
@@ -67,16 +67,16 @@ impl cosched_pipeline {
     }
 }
 
-/// Changes what is being built, for the C function `place`.
+/// Changes the plan of a pipeline, for the C function `place`.
 ///
 /// # Safety
-/// `pipeline` is null or a handle that was not freed.
+/// `pipeline` is null or a handle that has not been freed.
 unsafe fn build(
     pipeline: *const cosched_pipeline,
     place: &str,
     change: impl FnOnce(&mut Plan) -> Result<c_int, String>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { pipeline.as_ref() }.map_or(-1, |pipeline| pipeline.build(place, change))
 }
 
@@ -91,7 +91,7 @@ unsafe fn build(
 /// `name` is NULL or a text of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_new(name: *const c_char) -> *mut cosched_pipeline {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let name = unsafe { text_from(name, "the name") };
     name.map_or(std::ptr::null_mut(), |name| Box::into_raw(Box::new(cosched_pipeline::new(name))))
 }
@@ -104,15 +104,15 @@ pub unsafe extern "C" fn cosched_pipeline_new(name: *const c_char) -> *mut cosch
 /// `pipeline` is NULL or a handle that nobody uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_free(pipeline: *mut cosched_pipeline) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(handle) = (unsafe { pipeline.as_ref() }) else { return };
     if stage::inside_of(handle.id) {
         run::stop(handle);
         return;
     }
-    // SAFETY: it came from Box::into_raw in `cosched_pipeline_new`, and the caller is the last who has it.
+    // SAFETY: it came from Box::into_raw in `cosched_pipeline_new`, and the caller guarantees that there is no other user.
     let handle = unsafe { Box::from_raw(pipeline) };
-    // A fault of ours has nobody to tell it to: all that can be done is to keep it in here.
+    // There is no way to report a defect of ours from here; the guard only stops the panic.
     let _ = guard("cosched_pipeline_free", || {
         drop(handle);
         Ok(())

@@ -1,4 +1,4 @@
-//! How a pipeline is to run.
+//! The options of a pipeline's run.
 
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::border::text_from;
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_workers(pipeline: *mut cosched_pipeline, workers: usize) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_workers", |plan| {
             plan.options.workers = (workers > 0).then_some(workers);
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_priorities(
     pipeline: *mut cosched_pipeline,
     rule: *const c_char,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_priorities", |plan| {
             let rule = text_from(rule, "the rule")?;
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_priorities(
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_pin_in_turn(pipeline: *mut cosched_pipeline, pin: bool) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_pin_in_turn", |plan| {
             plan.options.pin_in_turn = pin;
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_pin_in_turn(pipeline: *mut cosched
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_stall_limit(pipeline: *mut cosched_pipeline, limit_s: f64) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_stall_limit", |plan| {
             plan.options.stall_limit = seconds(limit_s)?;
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_stall_limit(pipeline: *mut cosched
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_stall_warning(pipeline: *mut cosched_pipeline, limit_s: f64) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_stall_warning", |plan| {
             plan.options.stall_warning = seconds(limit_s)?;
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_stall_warning(pipeline: *mut cosch
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_trace(pipeline: *mut cosched_pipeline, trace: bool) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_trace", |plan| {
             plan.options.trace = trace;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_trace(pipeline: *mut cosched_pipel
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_serve(pipeline: *mut cosched_pipeline, serve: bool) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         build(pipeline, "cosched_pipeline_set_serve", |plan| {
             plan.options.serve = serve;
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_serve(pipeline: *mut cosched_pipel
     }
 }
 
-/// A time of C, where 0 is none.
+/// A time from C in seconds; 0 means None.
 fn seconds(time_s: f64) -> Result<Option<Duration>, String> {
     match Duration::try_from_secs_f64(time_s) {
         Ok(Duration::ZERO) => Ok(None),

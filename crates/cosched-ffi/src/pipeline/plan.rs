@@ -1,4 +1,4 @@
-//! What a pipeline is to be, until it runs.
+//! The plan of a pipeline, before it runs.
 
 use ::cosched_pipeline::{Graph, Kind, Options, Path, Resource, Settings, Stage, StageId};
 
@@ -12,11 +12,11 @@ pub(crate) struct Plan {
     pub(crate) stages: Vec<StagePlan>,
     pub(crate) paths: Vec<PathPlan>,
     pub(crate) options: Options,
-    /// The first thing that was wrong.
+    /// The first error.
     pub(crate) wrong: Option<cosched_error>,
 }
 
-/// A stage and how it is to run.
+/// A stage and how to run it.
 pub(crate) struct StagePlan {
     pub(crate) name: String,
     pub(crate) resource: Resource,
@@ -26,14 +26,14 @@ pub(crate) struct StagePlan {
     pub(crate) ordered: bool,
     pub(crate) thread: Option<String>,
     pub(crate) repeat: usize,
-    /// How many incarnations autotune may make of it; 0 for no more than there are.
+    /// The maximum number of incarnations that autotune may create; 0 for no additional ones.
     pub(crate) replicable: usize,
-    /// How many buffers of a path a body may hold while it waits for one more.
+    /// The number of buffers of a path that a body may hold while it waits for another one.
     pub(crate) holds: Option<usize>,
     pub(crate) settings: Settings,
 }
 
-/// A pool and the stages that its buffers go through.
+/// A pool and the stages that its buffers pass through.
 pub(crate) struct PathPlan {
     pub(crate) name: String,
     pub(crate) buffers: usize,
@@ -47,19 +47,19 @@ impl Plan {
         Plan { name: name.to_owned(), id, stages: Vec::new(), paths: Vec::new(), options, wrong: None }
     }
 
-    /// The stage with a number that C gave.
+    /// The stage with a number from C.
     pub(crate) fn stage(&mut self, number: i32) -> Result<&mut StagePlan, String> {
         let there = self.stages.len();
         let stage = usize::try_from(number).ok().and_then(|index| self.stages.get_mut(index));
         stage.ok_or_else(|| format!("there is no stage {number}; the pipeline has {there} stages, numbered from 0"))
     }
 
-    /// The memory that all buffers take.
+    /// The memory of all buffers in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.paths.iter().map(|path| (path.buffers as u64).saturating_mul(path.size_bytes as u64)).sum()
     }
 
-    /// The graph that it is now. The plan stays, so that it can be looked at before and mended.
+    /// Builds the graph. The plan is kept, so that it can be checked first and then corrected.
     pub(crate) fn graph(&self) -> Graph {
         let mut graph = Graph::new(self.name.clone());
         let ids: Vec<StageId> = self.stages.iter().map(|stage| graph.stage(stage.stage(self.id))).collect();
@@ -72,7 +72,7 @@ impl Plan {
 }
 
 impl StagePlan {
-    /// For what only stages have that work on one buffer at a time.
+    /// Refuses settings that only apply to stages that work on one buffer at a time.
     pub(crate) fn refuse_body(&self) -> Result<(), String> {
         match self.calls.work {
             Work::Body(_) => Err(format!("stage '{}' is a body; only one of it runs", self.name)),

@@ -1,4 +1,4 @@
-//! Ports, as C sees them: where a body accepts and conveys.
+//! Ports for C: through which a body accepts and conveys buffers.
 
 use std::collections::HashSet;
 use std::ffi::c_int;
@@ -11,26 +11,26 @@ use crate::border::caught;
 
 /// Where a body accepts buffers and conveys them. Only for the thread that the body was called on.
 pub struct cosched_pipeline_port {
-    /// The library's port, without the lifetime that C cannot keep; `Incarnation::run` outlives all use of it.
+    /// The library's port, without the lifetime, which C cannot express; `Incarnation::run` outlives all uses of it.
     port: *mut Port<'static>,
-    /// What was accepted and is not conveyed. A pointer that is not in here is none of ours.
+    /// The buffers that were accepted and not conveyed. Other pointers are not valid.
     held: HashSet<*mut cosched_pipeline_buffer>,
     misused: Option<String>,
 }
 
 impl cosched_pipeline_port {
-    /// A port for the time of one call of a body.
+    /// A port for the duration of one call of a body.
     pub(crate) fn new(port: &mut Port) -> cosched_pipeline_port {
         cosched_pipeline_port { port: (port as *mut Port).cast(), held: HashSet::new(), misused: None }
     }
 
-    /// What the body did that it may not.
+    /// The first invalid action of the body, if there was one.
     pub(crate) fn misused(&mut self) -> Option<String> {
         self.misused.take()
     }
 
     fn port(&mut self) -> &mut Port<'static> {
-        // SAFETY: it is the port that `new` got, borrowed by the one who made this, and C calls from one thread.
+        // SAFETY: it is the port that `new` got, which is borrowed by the owner of this value, and C calls from one thread.
         unsafe { &mut *self.port }
     }
 
@@ -43,14 +43,14 @@ impl cosched_pipeline_port {
 
     fn release(&mut self, pointer: *mut cosched_pipeline_buffer) -> Option<Buffer> {
         if self.held.remove(&pointer) {
-            // SAFETY: `hold` made it, and it leaves the set only once.
+            // SAFETY: `hold` created it, and it is removed from the set only once.
             return Some(*unsafe { Box::from_raw(cosched_pipeline_buffer::behind(pointer)) });
         }
         self.misused.get_or_insert("it conveyed a buffer that it had not accepted, or conveyed already".into());
         None
     }
 
-    /// The path with a number that C gave, if the stage is on it.
+    /// The path with a number from C, if the stage is on it.
     fn path(&mut self, number: c_int) -> Option<PathId> {
         let found = self.port().paths().iter().copied().find(|path| c_int::try_from(path.index()) == Ok(number));
         if found.is_none() {
@@ -63,22 +63,22 @@ impl cosched_pipeline_port {
 impl Drop for cosched_pipeline_port {
     fn drop(&mut self) {
         for pointer in self.held.drain() {
-            // SAFETY: `hold` made it, and nobody released it.
+            // SAFETY: `hold` created it, and it has not been released.
             drop(unsafe { Box::from_raw(cosched_pipeline_buffer::behind(pointer)) });
         }
     }
 }
 
-/// Does something with a port.
+/// Calls `what` with a port.
 ///
 /// # Safety
-/// `port` is null or the one of the body that runs on this thread.
+/// `port` is null or the port of the body that runs on this thread.
 unsafe fn with<T>(
     port: *mut cosched_pipeline_port,
     otherwise: T,
     what: impl FnOnce(&mut cosched_pipeline_port) -> T,
 ) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(own) = (unsafe { port.as_mut() }) else { return otherwise };
     caught(|| what(own)).unwrap_or_else(|panic| {
         own.misused.get_or_insert(panic);
@@ -93,7 +93,7 @@ unsafe fn with<T>(
 /// `port` is NULL or the body's own, as for all functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_accept(port: *mut cosched_pipeline_port) -> *mut cosched_pipeline_buffer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(port, null_mut(), |own| {
             let buffer = own.port().accept();
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn cosched_pipeline_accept_from(
     port: *mut cosched_pipeline_port,
     path: c_int,
 ) -> *mut cosched_pipeline_buffer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(port, null_mut(), |own| {
             let buffer = own.path(path).and_then(|path| own.port().accept_from(path));
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn cosched_pipeline_accept_from(
 /// As for cosched_pipeline_accept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_try_accept(port: *mut cosched_pipeline_port) -> *mut cosched_pipeline_buffer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(port, null_mut(), |own| {
             let buffer = own.port().try_accept();
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn cosched_pipeline_convey(
     port: *mut cosched_pipeline_port,
     buffer: *mut cosched_pipeline_buffer,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(port, -1, |own| match own.release(buffer) {
             Some(buffer) => {
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn cosched_pipeline_convey(
 /// As for cosched_pipeline_accept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_end(port: *mut cosched_pipeline_port, path: c_int) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(port, -1, |own| match own.path(path).map(|path| own.port().end(path)) {
             Some(true) => 0,
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn cosched_pipeline_end(port: *mut cosched_pipeline_port, 
 /// As for cosched_pipeline_accept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_backlog(port: *mut cosched_pipeline_port) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(port, 0, |own| own.port().backlog()) }
 }
 
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn cosched_pipeline_backlog(port: *mut cosched_pipeline_po
 /// As for cosched_pipeline_accept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_output_backlog(port: *mut cosched_pipeline_port, path: c_int) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(port, 0, |own| own.path(path).map_or(0, |path| own.port().output_backlog(path))) }
 }
 
@@ -200,6 +200,6 @@ pub unsafe extern "C" fn cosched_pipeline_output_backlog(port: *mut cosched_pipe
 /// As for cosched_pipeline_accept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_stopping(port: *mut cosched_pipeline_port) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(port, false, |own| own.port().stopping()) }
 }

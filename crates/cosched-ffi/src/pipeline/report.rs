@@ -1,4 +1,4 @@
-//! Reports, as people and other programs want them.
+//! Reports in formats for people and for other programs.
 
 use std::ffi::c_char;
 use std::ptr::null_mut;
@@ -7,12 +7,12 @@ use ::cosched_pipeline::Report;
 
 use crate::border::{caught, text_from, text_to};
 
-/// Makes a text of a report that came as JSON.
+/// Converts a report in JSON to a text.
 ///
 /// # Safety
-/// `report` is null or a text of C.
+/// `report` is null or a C string.
 unsafe fn convert(report: *const c_char, how: impl FnOnce(&Report) -> String) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let json = unsafe { text_from(report, "the report") };
     let report = json.and_then(|json| serde_json::from_str::<Report>(json).map_err(|error| error.to_string()));
     let text = report.and_then(|report| caught(|| how(&report)));
@@ -26,7 +26,7 @@ unsafe fn convert(report: *const c_char, how: impl FnOnce(&Report) -> String) ->
 /// `report` is NULL or a text of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_report_text(report: *const c_char) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { convert(report, Report::text) }
 }
 
@@ -37,6 +37,6 @@ pub unsafe extern "C" fn cosched_pipeline_report_text(report: *const c_char) -> 
 /// `report` is NULL or a text of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_report_trace(report: *const c_char) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { convert(report, |report| report.chrome_trace().to_string()) }
 }

@@ -15,28 +15,28 @@ fn invalid(place: &str, what: &str) -> cosched_error {
     cosched_error::of_call(cosched_code::INVALID, place, what)
 }
 
-/// Does something with a pipeline for the C function `place`: 0, or -1 with an error for who asked for it.
+/// Runs the C function `place` on a pipeline: returns 0, or -1 with an error if the caller has a place for it.
 ///
 /// # Safety
-/// `pipeline` is null or a handle, `error` is null or a place for a pointer.
+/// `pipeline` is null or a handle; `error` is null or points to a place for a pointer.
 unsafe fn call(
     place: &str,
     pipeline: *const cosched_pipeline,
     error: *mut *mut cosched_error,
     work: impl FnOnce(&cosched_pipeline) -> Result<(), cosched_error>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let pipeline = unsafe { pipeline.as_ref() };
     let done = guard(place, || work(pipeline.ok_or_else(|| invalid(place, "the pipeline is NULL"))?));
     match done {
         Ok(()) => {
             if !error.is_null() {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { error.write(null_mut()) };
             }
             0
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Err(found) => unsafe { found.give(error) },
     }
 }
@@ -53,7 +53,7 @@ fn check(place: &str, pipeline: &cosched_pipeline) -> Result<(), cosched_error> 
 fn start(place: &str, pipeline: &cosched_pipeline) -> Result<(), cosched_error> {
     check(place, pipeline)?;
     let plan = take_plan(place, pipeline)?;
-    // Without the lock: the first callbacks run already, and may stop the pipeline.
+    // Without the lock: the first callbacks are running already, and may stop the pipeline.
     let started = plan.graph().start(&plan.options);
     let mut state = pipeline.lock();
     let stopped = matches!(&*state, State::Starting { stopped: true });
@@ -74,7 +74,7 @@ fn start(place: &str, pipeline: &cosched_pipeline) -> Result<(), cosched_error> 
     }
 }
 
-/// Takes what is to be started.
+/// Takes the plan out of the pipeline, to start it.
 fn take_plan(place: &str, pipeline: &cosched_pipeline) -> Result<Box<Plan>, cosched_error> {
     let mut state = pipeline.lock();
     match replace(&mut *state, State::Starting { stopped: false }) {
@@ -86,7 +86,7 @@ fn take_plan(place: &str, pipeline: &cosched_pipeline) -> Result<Box<Plan>, cosc
     }
 }
 
-/// Takes what is to be waited for.
+/// Takes the running graph out of the pipeline, to wait for it.
 fn take_running(place: &str, pipeline: &cosched_pipeline) -> Result<Running, cosched_error> {
     let mut state = pipeline.lock();
     let control = match &*state {
@@ -104,7 +104,7 @@ fn take_running(place: &str, pipeline: &cosched_pipeline) -> Result<Running, cos
     }
 }
 
-/// The report as C text, for who asked for one.
+/// Waits for the pipeline, and writes the report as C text if there is a place for it.
 fn wait(place: &str, pipeline: &cosched_pipeline, report: *mut *mut c_char) -> Result<(), cosched_error> {
     if stage::inside_of(pipeline.id) {
         return Err(invalid(place, "a stage cannot wait for its own pipeline"));
@@ -112,13 +112,13 @@ fn wait(place: &str, pipeline: &cosched_pipeline, report: *mut *mut c_char) -> R
     let ended = take_running(place, pipeline)?.wait();
     let done = ended.map_err(|failure| cosched_error::of_run(place, &failure))?;
     if !report.is_null() {
-        // SAFETY: the caller of the C function answers for the place.
+        // SAFETY: the caller of the C function guarantees that the place is valid.
         unsafe { report.write(text_to(&json(&done))) };
     }
     Ok(())
 }
 
-/// Ends a pipeline that runs.
+/// Stops a running pipeline.
 pub(super) fn stop(pipeline: &cosched_pipeline) {
     let control = match &mut *pipeline.lock() {
         State::Building(_) => return,
@@ -137,7 +137,7 @@ pub(super) fn stop(pipeline: &cosched_pipeline) {
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_memory_bytes(pipeline: *const cosched_pipeline) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { pipeline.as_ref() }.map_or(0, |pipeline| match &*pipeline.lock() {
         State::Building(plan) => plan.memory_bytes(),
         _ => 0,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn cosched_pipeline_check(
     error: *mut *mut cosched_error,
 ) -> c_int {
     let place = "cosched_pipeline_check";
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(place, pipeline, error, |pipeline| check(place, pipeline)) }
 }
 
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn cosched_pipeline_start(
     error: *mut *mut cosched_error,
 ) -> c_int {
     let place = "cosched_pipeline_start";
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(place, pipeline, error, |pipeline| start(place, pipeline)) }
 }
 
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn cosched_pipeline_wait(
     error: *mut *mut cosched_error,
 ) -> c_int {
     let place = "cosched_pipeline_wait";
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(place, pipeline, error, |pipeline| wait(place, pipeline, report)) }
 }
 
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn cosched_pipeline_run(
         start(place, pipeline)?;
         wait(place, pipeline, report)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(place, pipeline, error, both) }
 }
 
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn cosched_pipeline_run(
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_stop(pipeline: *mut cosched_pipeline) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if let Some(pipeline) = unsafe { pipeline.as_ref() } {
         let _ = guard("cosched_pipeline_stop", || {
             stop(pipeline);
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn cosched_pipeline_stop(pipeline: *mut cosched_pipeline) 
 /// `pipeline` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_snapshot(pipeline: *const cosched_pipeline) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(pipeline) = (unsafe { pipeline.as_ref() }) else { return null_mut() };
     let snapshot = guard("cosched_pipeline_snapshot", || {
         let control = match &*pipeline.lock() {

@@ -1,6 +1,6 @@
-//! What a stage asks for itself: how its threads are to be scheduled.
+//! Settings of a stage: the scheduling of its threads.
 //!
-//! A setting that the system refuses is written down in the report, and the run goes on.
+//! If the system refuses a setting, the report notes that, and the run continues.
 
 use std::ffi::c_int;
 
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_nice(
     stage: c_int,
     nice: c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_nice", stage, |stage| {
             let nice = i8::try_from(nice).map_err(|_| format!("nice {nice}: a nice value is -20 to 19"))?;
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_slice_us(
     stage: c_int,
     slice_us: u32,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_slice_us", stage, |stage| {
             stage.settings.slice_us = Some(slice_us);
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_class(
     class_: c_int,
     fifo_priority: c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_class", stage, |stage| {
             stage.settings.class = Some(class(class_, fifo_priority)?);
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_cpus(
     cpus: *const c_int,
     count: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_cpus", stage, |stage| {
             let numbers = match (cpus.is_null(), count) {

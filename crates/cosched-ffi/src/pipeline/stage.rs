@@ -1,4 +1,4 @@
-//! Stages in C: their callbacks as a stage of the library.
+//! Stages in C: turns callbacks into a stage of the library.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
@@ -46,21 +46,21 @@ pub type cosched_pipeline_cleanup_fn = Option<unsafe extern "C" fn(state: *mut c
 /// the latest.
 pub type cosched_pipeline_free_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
-/// What a stage does.
+/// The callback that does the work of a stage.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     Round(unsafe extern "C" fn(*mut c_void, *mut cosched_pipeline_buffer) -> c_int),
     Body(unsafe extern "C" fn(*mut c_void, *mut cosched_pipeline_port) -> c_int),
 }
 
-/// The user pointer, and who frees it.
+/// The user pointer, and the function that frees it.
 pub(crate) struct User {
     pub(crate) pointer: *mut c_void,
     pub(crate) free: cosched_pipeline_free_fn,
 }
 
-// SAFETY: the header tells C that callbacks get the pointer on other threads, and several of them where a stage has several
-// incarnations; in here nobody looks behind it.
+// SAFETY: the header says that callbacks get the pointer on other threads, and concurrently if a stage has several
+// incarnations; this library never dereferences it.
 unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}
@@ -68,13 +68,13 @@ unsafe impl Sync for User {}
 impl Drop for User {
     fn drop(&mut self) {
         if let Some(free) = self.free {
-            // SAFETY: the last owner calls it, so it is called once, and no callback gets the pointer any more.
+            // SAFETY: the last owner calls this, so it is called once, and no callback gets the pointer any more.
             unsafe { free(self.pointer) };
         }
     }
 }
 
-/// All that C gave for a stage.
+/// Everything that C set for a stage.
 #[derive(Clone)]
 pub(crate) struct Callbacks {
     pub(crate) work: Work,
@@ -91,13 +91,14 @@ pub(crate) struct Incarnation {
     state: *mut c_void,
 }
 
-// SAFETY: as for `User`: what init made is for the callbacks of this incarnation, which come one after another.
+// SAFETY: as for `User`: the state from init is only for the callbacks of this incarnation, which are called one after
+// another.
 unsafe impl Send for Incarnation {}
 
 thread_local! {
-    /// What the callback that runs on this thread said about its failure.
+    /// The message that the callback running on this thread set for its failure.
     static FAILURE: RefCell<Option<String>> = const { RefCell::new(None) };
-    /// The pipeline whose callback runs on this thread; 0 if none does.
+    /// The pipeline whose callback is running on this thread; 0 if there is none.
     static INSIDE: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -112,7 +113,7 @@ impl Incarnation {
         Incarnation { calls, pipeline, number, state }
     }
 
-    /// Calls a callback and finds out what it says.
+    /// Calls a callback and converts its return value.
     fn call(&mut self, what: &str, callback: impl FnOnce(&mut Incarnation) -> c_int) -> Result<Flow, BoxError> {
         FAILURE.with_borrow_mut(|failure| *failure = None);
         let outer = INSIDE.replace(self.pipeline);
@@ -127,7 +128,7 @@ impl Incarnation {
         }
     }
 
-    /// As `call`, for what has no flow.
+    /// Like `call`, for callbacks that only return success or failure.
     fn call_plainly(&mut self, what: &str, callback: impl FnOnce(&mut Incarnation) -> c_int) -> Result<(), BoxError> {
         match self.call(what, callback)? {
             Flow::Continue => Ok(()),
@@ -137,7 +138,7 @@ impl Incarnation {
 
     fn begin(&mut self) -> Result<(), BoxError> {
         let Some(init) = self.calls.init else { return Ok(()) };
-        // SAFETY: C's own callback, with what the header promises to it.
+        // SAFETY: C's own callback, called as the header specifies.
         self.call_plainly("init", |own| unsafe { init(&mut own.state, own.number) })
     }
 
@@ -156,7 +157,7 @@ impl Each for Incarnation {
     fn round(&mut self, buffer: &mut Buffer) -> Result<Flow, BoxError> {
         let Work::Round(round) = self.calls.work else { return Err("a body does no rounds".into()) };
         let buffer = cosched_pipeline_buffer::lend(buffer);
-        // SAFETY: C's own callback; the buffer is there until it returns.
+        // SAFETY: C's own callback; the buffer is valid until it returns.
         self.call("round", |own| unsafe { round(own.state, buffer) })
     }
 
@@ -174,9 +175,9 @@ impl Body for Incarnation {
         let Work::Body(body) = self.calls.work else { return Err("it has no body".into()) };
         let mut port = cosched_pipeline_port::new(port);
         let port: *mut cosched_pipeline_port = (&raw mut port).cast();
-        // SAFETY: C's own callback; the port is there until it returns.
+        // SAFETY: C's own callback; the port is valid until it returns.
         let said = self.call_plainly("body", |own| unsafe { body(own.state, port) });
-        // SAFETY: it is the local above, and C is done with it.
+        // SAFETY: it is the local variable above, and C does not use it any more.
         let misused = unsafe { (*port).misused() };
         misused.map_or(said, |what| Err(what.into()))
     }
@@ -197,7 +198,7 @@ fn failure_or(other: impl FnOnce() -> String) -> String {
 /// `why` is NULL or a text of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_fail(why: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let why = unsafe { text_from(why, "what a stage said about its failure") };
     let why = why.map_or_else(|complaint| complaint, str::to_owned);
     FAILURE.with_borrow_mut(|failure| *failure = Some(why));
