@@ -1,4 +1,4 @@
-//! What rings when a message arrives.
+//! The bell: a descriptor that announces arriving messages.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,13 +12,13 @@ use super::sets::{AT_ONCE, EVENTS, JobSockets, NOTHING};
 
 #[derive(Debug)]
 enum Source {
-    /// A set of the sets of all jobs that ring.
+    /// An epoll set of the sets of all jobs that ring.
     Sets(OwnedFd),
     #[cfg(feature = "bpf")]
     Ring(Ring),
 }
 
-/// Becomes readable when a message arrives for one of the jobs that ring, and stays so until [`ArrivalBell::answer`].
+/// Becomes readable when a message arrives for one of the jobs that ring, and stays readable until [`ArrivalBell::answer`].
 #[derive(Debug)]
 pub struct ArrivalBell {
     source: Source,
@@ -34,14 +34,14 @@ impl ArrivalBell {
         ArrivalBell { source: Source::Ring(ring) }
     }
 
-    /// Lets the messages of a job ring, or no more.
+    /// Lets the messages of a job ring the bell, or stops that.
     pub(super) fn set(&self, job: &JobSockets, ring: bool) -> Result<(), Errno> {
         #[cfg_attr(not(feature = "bpf"), allow(irrefutable_let_patterns))]
         let Source::Sets(set) = &self.source else { return Ok(()) };
         if job.rings.swap(ring, Relaxed) == ring {
             return Ok(());
         }
-        // Edge-triggered: a message that nobody reads rings once.
+        // Edge-triggered: a message that stays unread rings once.
         let wanted = epoll::EventFlags::IN | epoll::EventFlags::ET;
         let done = if ring {
             epoll::add(set, &job.set, epoll::EventData::new_u64(job.job()), wanted)
@@ -51,7 +51,8 @@ impl ArrivalBell {
         done.inspect_err(|_| job.rings.store(!ring, Relaxed))
     }
 
-    /// Names the jobs for which messages came since the last answer (16 at most, with BPF 64; the others ring on). Neither waits nor allocates.
+    /// Names the jobs for which messages arrived since the last answer (16 at most, with BPF 64; the others keep ringing). Neither waits nor
+    /// allocates.
     pub fn answer(&self, tell: &mut dyn FnMut(u64)) {
         match &self.source {
             Source::Sets(set) => {

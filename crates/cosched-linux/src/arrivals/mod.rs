@@ -1,18 +1,17 @@
-//! Who has a message waiting.
+//! Detects which jobs have a message waiting.
 //!
-//! The problem: which jobs of this node have unread messages must be known every millisecond or two (periodic boost), or at once
-//! (demand-based coscheduling), at a cost that nobody notices. A dump of all sockets by sock_diag walks the whole TCP hash table of one
-//! network namespace: measured (examples/arrivals_cost.rs) it is tens of times dearer than what follows, and sees neither Unix sockets nor
-//! other namespaces.
+//! The problem: which jobs of this node have unread messages must be known every millisecond or two (periodic boost), or at once (demand-based
+//! coscheduling), at a negligible cost. A dump of all sockets by sock_diag walks the whole TCP hash table of one network namespace: measured
+//! (examples/arrivals_cost.rs) it is tens of times more expensive than what follows, and covers neither Unix sockets nor other namespaces.
 //!
-//! The rule: the sockets of a job's processes are duplicated for a moment (pidfd_getfd, Linux 5.6), put into an epoll set of that job, and
-//! our duplicates closed at once. The kernel keeps such a registration exactly as long as the program's own open file description: it
-//! holds nothing open, needs no removal, and does not care for namespaces. A look is one `epoll_wait` per job, whatever the number of
-//! its sockets. New processes and sockets are found by walking /proc/PID/fd at a bounded rate, in a thread for each user ([`Watchers`]):
-//! whoever closes the last descriptor of a socket waits as long as its user has said (SO_LINGER), and that can be we.
+//! The rule: the sockets of a job's processes are duplicated for a moment (pidfd_getfd, Linux 5.6), put into an epoll set of that job, and our
+//! duplicates closed at once. The kernel keeps such a registration exactly as long as the program's own open file description: it holds nothing open,
+//! needs no removal, and does not depend on namespaces. A sample is one `epoll_wait` per job, whatever the number of its sockets. New processes and
+//! sockets are found by walking /proc/PID/fd at a bounded rate, in a thread for each user ([`Watchers`]): closing the last descriptor of a socket
+//! blocks for as long as its user has set (SO_LINGER), and the last one can be ours.
 //!
-//! Counted are connected stream sockets and all datagram sockets of the families inet, inet6, unix and vsock. Not counted: listening
-//! sockets, sockets at their end with nothing left to read, and pipes, which programs also use to keep things in (the tokens of make).
+//! Counted are connected stream sockets and all datagram sockets of the families inet, inet6, unix and vsock. Not counted: listening sockets, closed
+//! connections with nothing left to read, and pipes, which programs also use as storage (the tokens of make).
 
 mod bell;
 mod bpf;
@@ -39,54 +38,54 @@ use sets::Verdict;
 /// The shortest and the longest time between two scans of a job.
 const SCAN_PERIOD_NS_MIN: u64 = 100_000_000;
 const SCAN_PERIOD_NS_MAX: u64 = 5_000_000_000;
-/// A scan may cost this part of the time until the next one; one that did not come to the end, this.
+/// A scan may use this part of the time until the next one (1/400); a scan that did not finish, the other part.
 const SCAN_COST_PART: u64 = 400;
 const ROUND_COST_PART: u64 = 40;
-/// A scan stops after so much CPU time, and the next one goes on where it stopped.
+/// A scan stops after this CPU time, and the next one continues where it stopped.
 const ROUND_CPU_NS: u64 = 25_000_000;
-/// So many sockets of one job are looked at; it has no more of the kernel's memory for epoll, which all jobs share.
+/// The limit on the watched sockets of one job, and so on the kernel's memory for epoll, which all jobs share.
 const SOCKETS_MAX: usize = 16_384;
 
-/// What one scan of a job's processes found.
+/// The result of one scan of a job's processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Sockets that are watched from now on.
+    /// Sockets that are newly watched.
     pub added: usize,
-    /// Sockets at their end that are watched no more.
+    /// Closed connections that are no longer watched.
     pub ended: usize,
     /// Sockets that are not watched, as there are too many.
     pub left_out: usize,
-    /// True when there was too much for one scan: the next one goes on where this one stopped.
+    /// True when there was too much for one scan: the next one continues where this one stopped.
     pub unfinished: bool,
-    /// Processes whose descriptors the kernel does not let us see.
+    /// Processes whose descriptors the kernel does not let us read.
     pub refused: usize,
-    /// Why, when there are such.
+    /// The reason, if there are such processes.
     pub problem: Option<Problem>,
     /// The CPU time that the scan took, in nanoseconds.
     pub cost_ns: u64,
 }
 
-/// What is remembered of a socket, so that it is duplicated once only.
+/// The state of a known socket, so that it is duplicated only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Watched,
-    /// At its end, or of a kind that brings no messages.
+    /// A closed connection, or of a kind that brings no messages.
     Ignored,
 }
 
 #[derive(Debug)]
 struct Job {
     sockets: Arc<JobSockets>,
-    /// By inode number, which names a socket as long as it lives.
+    /// By inode number, which identifies a socket as long as it lives.
     known: HashMap<u64, Known>,
-    /// Those that this walk through all processes has met.
+    /// The sockets that this walk through all processes has met.
     seen: HashSet<u64>,
-    /// The process and its descriptor at which the walk goes on.
+    /// The process and its descriptor at which the walk continues.
     stopped_at: Option<(i32, i32)>,
     next_scan_ns: u64,
 }
 
-/// The watched sockets of all jobs. One thread scans; [`JobSockets`] and [`ArrivalBell`] are for another one, which looks.
+/// The watched sockets of all jobs. One thread scans; [`JobSockets`] and [`ArrivalBell`] are for another thread, which samples.
 #[derive(Debug)]
 pub struct Arrivals {
     jobs: BTreeMap<u64, Job>,
@@ -95,10 +94,10 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Watches nothing yet.
+    /// Makes a set without any job.
     ///
     /// # Errors
-    /// When this kernel has no pidfd_getfd (before Linux 5.6, or forbidden by a sandbox), or gives no epoll set.
+    /// This kernel has no pidfd_getfd (before Linux 5.6, or forbidden by a sandbox), or gives no epoll set.
     pub fn new() -> Result<Arrivals, Problem> {
         let no_set = |e: rustix::io::Errno| {
             Problem::new(
@@ -110,15 +109,16 @@ impl Arrivals {
         Arrivals::with_bell(Arc::new(ArrivalBell::new().map_err(no_set)?))
     }
 
-    /// Watches nothing yet; what it will watch rings a bell that is there already.
+    /// Makes a set without any job, with an existing bell.
     fn with_bell(bell: Arc<ArrivalBell>) -> Result<Arrivals, Problem> {
         Ok(Arrivals { jobs: BTreeMap::new(), bell, door: Door::open()? })
     }
 
-    /// Starts to watch a job, or returns what watches it already. With `ring` its messages also ring the bell (demand-based coscheduling).
+    /// Starts to watch a job, or returns its sockets if it is already watched. With `ring` its messages also ring the bell (demand-based
+    /// coscheduling).
     ///
     /// # Errors
-    /// When the kernel gives no epoll set: too many open files.
+    /// The kernel gives no epoll set: too many open files.
     pub fn watch(&mut self, job: u64, ring: bool) -> Result<Arc<JobSockets>, Problem> {
         let failed = |e: rustix::io::Errno| {
             Problem::new(
@@ -137,34 +137,34 @@ impl Arrivals {
         Ok(sockets)
     }
 
-    /// Looks for the sockets of a job from now on.
+    /// Includes the sockets of a job in scans from now on.
     fn scan_for(&mut self, sockets: Arc<JobSockets>) {
         let (known, seen) = (HashMap::new(), HashSet::new());
         self.jobs.insert(sockets.job(), Job { sockets, known, seen, stopped_at: None, next_scan_ns: 0 });
     }
 
-    /// Watches a job no more. Whoever still holds its [`JobSockets`] sees no message in it.
+    /// Stops watching a job. A holder of its [`JobSockets`] sees no more messages in it.
     pub fn forget(&mut self, job: u64) {
         if let Some(job) = self.jobs.remove(&job) {
-            // Fails only when it does not ring.
+            // Fails only if the job does not ring.
             let _ = self.bell.set(&job.sockets, false);
             job.sockets.close();
         }
     }
 
-    /// When the descriptors of a watched job should be read again; none when it is not watched.
+    /// When the descriptors of a watched job should be read again; `None` if it is not watched.
     pub fn next_scan_ns(&self, job: u64) -> Option<u64> {
         self.jobs.get(&job).map(|job| job.next_scan_ns)
     }
 
-    /// Reads the descriptors of a job's processes, which are given in rising order: watches new sockets, and no more those that are at
-    /// their end. It stops after some CPU time, and the next scan goes on there. That one is due so much later that scans cost at most
-    /// 1/400 of the time (1/40 while there is more to read), but in at most 5 s. A job that is not watched has no scan.
+    /// Reads the descriptors of a job's processes, which are given in ascending order: starts to watch new sockets, and stops watching closed
+    /// connections. It stops after some CPU time, and the next scan continues there. The next one is due so much later that scans use at most 1/400
+    /// of the time (1/40 while there is more to read), but in at most 5 s. A job that is not watched is not scanned.
     ///
-    /// This may wait as long as the owner of the processes likes: nothing else may depend on the calling thread.
+    /// This may block for as long as the owner of the processes likes: nothing else may depend on the calling thread.
     ///
     /// # Errors
-    /// When the kernel's memory for epoll is used up. Processes that may not be looked into are counted, and no error.
+    /// The kernel's memory for epoll is used up. Processes that may not be inspected are counted, and are no error.
     pub fn rescan(&mut self, job: u64, pids: &[i32]) -> Result<Scan, Problem> {
         let start_ns = thread_cpu_ns();
         let Some(state) = self.jobs.get_mut(&job) else { return Ok(Scan::default()) };
@@ -197,7 +197,7 @@ impl Arrivals {
         let Walk { mut scan, failed, .. } = walk;
         scan.unfinished = state.stopped_at.is_some();
         if !scan.unfinished {
-            // What no process has any more is closed, and its number may come back.
+            // A socket that no process has any more is closed, and its number may be reused.
             state.known.retain(|inode, _| state.seen.contains(inode));
         }
         let watched = state.known.values().filter(|&&known| known == Known::Watched).count();
@@ -225,12 +225,12 @@ impl Arrivals {
         }
     }
 
-    /// What becomes readable when a message arrives for a job that rings.
+    /// The bell, which becomes readable when a message arrives for a job that rings.
     pub fn bell(&self) -> Arc<ArrivalBell> {
         Arc::clone(&self.bell)
     }
 
-    /// How many sockets are watched.
+    /// The number of watched sockets.
     pub fn sockets(&self) -> usize {
         self.jobs.values().map(|job| job.sockets.count()).sum()
     }
@@ -240,15 +240,15 @@ impl Arrivals {
 struct Walk<'a> {
     door: &'a mut Door,
     job: &'a mut Job,
-    /// The sockets at their end.
+    /// The sockets of closed connections.
     at_end: HashSet<u64>,
     scan: Scan,
-    /// Why one could not be watched.
+    /// Why a socket could not be watched.
     failed: Option<Errno>,
 }
 
 impl Walk<'_> {
-    /// A process has this socket as descriptor `number`.
+    /// Handles a process's socket with descriptor `number`.
     fn meet(&mut self, inode: u64, pidfd: &OwnedFd, number: i32) -> Result<(), Errno> {
         let Walk { job: Job { sockets, known, seen, .. }, .. } = self;
         let ended = self.at_end.contains(&inode);

@@ -1,4 +1,4 @@
-//! Finding the sockets of a process, and borrowing them for a moment.
+//! Finds the sockets of a process, and duplicates them for a moment.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -14,28 +14,28 @@ use crate::problem::Problem;
 
 const WHAT: &str = "waiting messages cannot be watched";
 
-/// What becomes of a socket.
+/// How a socket is treated.
 #[derive(Debug)]
 pub(super) enum Found<R> {
-    /// It brings messages: this is what was done with it.
+    /// It brings messages: the result of using it.
     Watch(R),
-    /// It is not connected yet: look again at the next scan.
+    /// It is not connected yet: the next scan checks it again.
     Later,
-    /// It brings none.
+    /// It brings no messages.
     Ignore,
 }
 
-/// The one descriptor number under which every socket is registered. A registration is named by the open file description and the
+/// The one descriptor number under which every socket is registered. A registration is identified by the open file description and the descriptor
 /// number that it had in the call; with one number for all, it can be found again and changed later.
 #[derive(Debug)]
 pub(super) struct Door {
     number: OwnedFd,
-    /// What stands behind the number between two uses.
+    /// The file behind the number between two uses.
     rest: OwnedFd,
 }
 
 impl Door {
-    /// Also tries whether this kernel has pidfd_getfd.
+    /// Also tests whether this kernel has pidfd_getfd.
     pub(super) fn open() -> Result<Door, Problem> {
         let make = || -> Result<Door, Errno> {
             let rest = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -52,11 +52,11 @@ impl Door {
         }
     }
 
-    /// Duplicates descriptor `number` of a process, hands it to `use_it` if it is the socket `inode` and is `watched` already or brings
-    /// messages, and closes it again. None when the process or its descriptor has gone meanwhile.
+    /// Duplicates descriptor `number` of a process, passes it to `use_it` if it is the socket `inode` and is `watched` already or brings messages,
+    /// and closes it again. `None` if the process or its descriptor no longer exists.
     ///
     /// # Errors
-    /// When the process may not be looked into.
+    /// The process may not be inspected.
     pub(super) fn pass<R>(
         &mut self,
         pidfd: &OwnedFd,
@@ -70,7 +70,7 @@ impl Door {
             Err(Errno::BADF | Errno::SRCH) => return Ok(None),
             Err(e) => return Err(e),
         };
-        // The number may mean another file by now. Of one that is no socket nothing more is asked: its file system may be the user's.
+        // The number may belong to another file by now. A file that is not a socket is not queried further: its file system may be the user's.
         if sockopt::socket_domain(&socket).is_err() || !fstat(&socket).is_ok_and(|stat| stat.st_ino == inode) {
             return Ok(None);
         }
@@ -102,18 +102,18 @@ fn kind(socket: &OwnedFd) -> Option<Kind> {
         SocketType::DGRAM => Some(Kind::Messages),
         SocketType::STREAM | SocketType::SEQPACKET => match rustix::net::getpeername(socket) {
             Ok(_) => Some(Kind::Messages),
-            // Not connected yet (it may also come to listen), or no more.
+            // Not yet connected (it may also start to listen), or no longer.
             Err(_) => Some(Kind::NotYet),
         },
         _ => None,
     }
 }
 
-/// Calls `tell` with the inode number of each socket of `pid` from descriptor `first` on, a handle of the process, and the descriptor's
-/// number there. Returns the number at which it stopped because `may_go_on` was false. A process that has gone has no sockets.
+/// Calls `tell` with the inode number of each socket of `pid` from descriptor `first` on, a handle of the process, and the descriptor's number there.
+/// Returns the number at which it stopped because `may_go_on` was false. A process that no longer exists has no sockets.
 ///
 /// # Errors
-/// When the kernel does not let us look into the process.
+/// The kernel does not let us inspect the process.
 pub(super) fn sockets_of(
     pid: i32,
     first: i32,
@@ -140,7 +140,7 @@ fn visit(
     may_go_on: &mut impl FnMut() -> bool,
     tell: &mut impl FnMut(u64, &OwnedFd, i32) -> Result<(), Errno>,
 ) -> Result<Option<i32>, Errno> {
-    // Opened before the list is read: what is duplicated is then of the process that was listed.
+    // Opened before the list is read: what is duplicated then belongs to the process that was listed.
     let Some(id) = Pid::from_raw(pid) else { return Ok(None) };
     let pidfd = pidfd_open(id, PidfdFlags::empty())?;
     let dir = fs::File::open(format!("/proc/{pid}/fd")).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;

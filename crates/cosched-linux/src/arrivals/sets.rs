@@ -1,4 +1,4 @@
-//! The epoll sets, as the thread that looks sees them. Nothing here allocates on the way of a look, nor locks.
+//! The epoll sets, for the thread that samples. A sample neither allocates nor locks.
 
 use std::collections::HashSet;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -8,11 +8,11 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, ioctl_fionread};
 
 pub(super) const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// Events taken in one call. A look begins with one, which is nearly always a message; what comes next may be sockets with errors.
+/// Events taken in one call. A sample begins with one, which is nearly always a message; further ones may be sockets with errors.
 pub(super) const EVENTS: usize = 16;
 const ROUNDS: usize = 4;
 
-/// What was done with a socket.
+/// The result of handling a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Added,
@@ -42,13 +42,13 @@ impl JobSockets {
         self.job
     }
 
-    /// How many sockets were watched after the last scan.
+    /// The number of sockets that were watched after the last scan.
     pub fn count(&self) -> usize {
         self.count.load(Relaxed)
     }
 
-    /// True when one of the sockets has something to read. One system call, two with many sockets at their end; whatever the number
-    /// of sockets. Something unread at the end of a connection counts, and so does the bare end until the next scan.
+    /// True when one of the sockets has something to read. One system call, two with many closed connections, whatever the number of sockets. Unread
+    /// data of a closed connection count, and so does the close itself until the next scan.
     pub fn has_message(&self) -> bool {
         if self.closed.load(Relaxed) {
             return false;
@@ -57,7 +57,7 @@ impl JobSockets {
         for round in 0..ROUNDS {
             let room = if round == 0 { 1 } else { EVENTS };
             let Ok(count) = epoll::wait(&self.set, &mut events[..room], Some(&AT_ONCE)) else { return false };
-            // Errors and hang-ups are reported unasked. They are no messages.
+            // Errors and hang-ups are always reported. They are not messages.
             if events[..count].iter().any(|event| { event.flags }.contains(epoll::EventFlags::IN)) {
                 return true;
             }
@@ -68,7 +68,7 @@ impl JobSockets {
         false
     }
 
-    /// The inode numbers of the sockets whose other side has closed.
+    /// The inode numbers of the sockets whose peer has closed.
     pub(super) fn at_end(&self) -> HashSet<u64> {
         let mut events = vec![NOTHING; self.count() + EVENTS];
         let count = epoll::wait(&self.set, &mut events[..], Some(&AT_ONCE)).unwrap_or(0);
@@ -79,13 +79,13 @@ impl JobSockets {
     pub(super) fn add(&self, socket: BorrowedFd<'_>, inode: u64) -> Result<Verdict, Errno> {
         let wanted = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         match epoll::add(&self.set, socket, epoll::EventData::new_u64(inode), wanted) {
-            // There already: it was passed on and came back.
+            // It is registered already: it was passed to another process and back.
             Ok(()) | Err(Errno::EXIST) => Ok(Verdict::Added),
             Err(e) => Err(e),
         }
     }
 
-    /// Watches a socket at its end no more, once all of it has been read: nothing will come any more.
+    /// Stops watching a closed connection, once everything has been read: no more data can arrive.
     pub(super) fn drop_if_empty(&self, socket: BorrowedFd<'_>) -> Result<Verdict, Errno> {
         if ioctl_fionread(socket).unwrap_or(0) > 0 {
             return Ok(Verdict::Kept);

@@ -1,9 +1,9 @@
 //! The watched sockets of all jobs, read by one thread for each user.
 //!
-//! The problem: to watch a socket we have it for a moment. If its program closes it in that moment, our descriptor is the last one, and
-//! our own close waits as long as the user has said: SO_LINGER, or whatever a file system of his own has in mind, if he puts another file
-//! under the number. The rule: nobody waits for that but a thread that reads the sockets of this user alone. It is one thread a user, it
-//! is not replaced, and it is kept after his jobs have ended for as long as it hangs: a user costs one thread, whatever he does.
+//! The problem: to watch a socket we hold it for a moment. If its program closes it in that moment, our descriptor is the last one, and our own close
+//! blocks for as long as the user has set: by SO_LINGER, or by a file system of the user's own, if another file is put under the number. The rule:
+//! only a thread that reads the sockets of this user alone waits for that. There is one thread per user, it is not replaced, and it is kept after the
+//! user's jobs have ended for as long as it hangs: a user costs one thread at most.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -16,23 +16,23 @@ use crate::job::JobCgroup;
 use crate::observe::{monotonic_ns, thread_cpu_ns};
 use crate::problem::Problem;
 
-/// The sockets of so many users are watched at a time.
+/// The limit on the users whose sockets are watched at a time.
 const USERS_MAX: usize = 256;
-/// A scan that is at work for so long waits for its user: its CPU time is bounded to far less.
+/// A scan that takes longer than this is blocked by its user: its CPU time is bounded to far less.
 const STUCK_NS: u64 = 5_000_000_000;
 const STACK_BYTES: usize = 256 << 10;
-/// After a scan a user's thread rests for so many times what it cost: all his jobs together have 5 % of a CPU.
+/// After a scan a user's thread rests for this multiple of the scan's cost: all jobs of a user together use 5 % of a CPU.
 const USER_COST_PART: u64 = 20;
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// What the threads and their owner share of one thread.
+/// The state that one of the threads shares with its owner.
 #[derive(Debug, Default)]
 struct Progress {
     /// Since when it scans; 0 while it does not.
     busy_since_ns: AtomicU64,
-    /// How many orders it has carried out.
+    /// The number of orders that it has carried out.
     done: AtomicU64,
-    /// What went wrong in the last scan.
+    /// The problem of the last scan.
     problem: Mutex<Option<Problem>>,
 }
 
@@ -59,19 +59,19 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Watches nothing yet.
+    /// Makes a set without any job.
     ///
     /// # Errors
     /// As [`Arrivals::new`].
     pub fn new() -> Result<Watchers, Problem> {
-        // Also tells whether this kernel can do it at all.
+        // Also tests whether this kernel supports it at all.
         Ok(Watchers { bell: Arrivals::new()?.bell(), users: BTreeMap::new() })
     }
 
-    /// Starts to watch a job of this user, or returns what watches it already. With `ring` its messages also ring the bell.
+    /// Starts to watch a job of this user, or returns its sockets if it is already watched. With `ring` its messages also ring the bell.
     ///
     /// # Errors
-    /// When the kernel gives no epoll set or no thread, or too many users have jobs that are watched.
+    /// The kernel gives no epoll set or no thread, or too many users have jobs that are watched.
     pub fn watch(&mut self, uid: u32, job: &JobCgroup, ring: bool) -> Result<Arc<JobSockets>, Problem> {
         let failed = |why: String| {
             let what = format!("the messages of job {} cannot be watched", job.id());
@@ -97,11 +97,11 @@ impl Watchers {
         Ok(sockets)
     }
 
-    /// Watches a job no more. Whoever still holds its [`JobSockets`] sees no message in it.
+    /// Stops watching a job. A holder of its [`JobSockets`] sees no more messages in it.
     pub fn forget(&mut self, job: u64) {
         for user in self.users.values_mut() {
             if let Some(sockets) = user.jobs.remove(&job) {
-                // Fails only when it does not ring.
+                // Fails only if the job does not ring.
                 let _ = self.bell.set(&sockets, false);
                 sockets.close();
                 user.order(Order::Forget(job));
@@ -110,23 +110,23 @@ impl Watchers {
         self.drop_idle();
     }
 
-    /// What becomes readable when a message arrives for a job that rings.
+    /// The bell, which becomes readable when a message arrives for a job that rings.
     pub fn bell(&self) -> Arc<ArrivalBell> {
         Arc::clone(&self.bell)
     }
 
-    /// How many sockets are watched.
+    /// The number of watched sockets.
     pub fn sockets(&self) -> usize {
         self.users.values().flat_map(|user| user.jobs.values()).map(|sockets| sockets.count()).sum()
     }
 
-    /// Why messages of somebody's jobs are not seen, when that is so.
+    /// Why messages of some user's jobs are not seen, if that is so.
     pub fn problem(&self) -> Option<Problem> {
         let now_ns = monotonic_ns();
         self.users.iter().find_map(|(&uid, user)| user.problem(uid, now_ns))
     }
 
-    /// Ends the threads that nobody needs. One that hangs is kept, and so is not started a second time.
+    /// Ends the threads that are no longer needed. One that hangs is kept, so that no second one is started.
     fn drop_idle(&mut self) {
         self.users.retain(|_, user| !user.jobs.is_empty() || user.progress.done.load(Acquire) < user.sent);
     }
@@ -163,7 +163,7 @@ impl User {
     }
 }
 
-/// What a thread does: orders as they come, and scans when they are due.
+/// The thread's loop: carries out orders as they arrive, and scans when they are due.
 fn work(mut arrivals: Arrivals, orders: &Receiver<Order>, progress: &Progress) {
     let mut cgroups: BTreeMap<u64, JobCgroup> = BTreeMap::new();
     let mut rested_at_ns = 0;
@@ -198,10 +198,10 @@ fn work(mut arrivals: Arrivals, orders: &Receiver<Order>, progress: &Progress) {
     }
 }
 
-/// What it cost, and what was wrong.
+/// One scan: its cost, and the problem if there was one.
 fn scan(arrivals: &mut Arrivals, cgroup: &JobCgroup) -> (u64, Option<Problem>) {
     let start_ns = thread_cpu_ns();
-    // A job whose cgroup is about to go has no processes.
+    // A job whose cgroup is about to be removed has no processes.
     let pids = cgroup.procs().unwrap_or_default();
     let scanned = arrivals.rescan(cgroup.id(), &pids);
     let problem = match scanned {

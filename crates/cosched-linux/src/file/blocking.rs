@@ -1,4 +1,4 @@
-//! Reading and writing at an offset at once, on the caller's thread: for a header, or a stage that wants no queue.
+//! Synchronous reads and writes at an offset, on the caller's thread: for a header, or a stage that needs no queue.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use super::error::{Cause, Doing, FileError};
 use super::extent::{Extent, Piece, cut};
 use super::open::BlockFile;
 
-/// The kernel moves at most this many bytes at once.
+/// The limit on the bytes of one system call.
 const CHUNK: usize = 1 << 30;
 
 impl BlockFile {
     /// Fills `bytes` from `offset` of the file.
     ///
     /// # Errors
-    /// When the file ends before, or the kernel does not read it.
+    /// The file ends before, or the kernel does not read it.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), FileError> {
         let pieces = self.pieces(bytes.as_ptr() as usize, bytes.len(), offset, Doing::Read)?;
         self.carry_out(pieces, Doing::Read, offset + bytes.len() as u64, |file, piece| {
@@ -26,7 +26,7 @@ impl BlockFile {
     /// Writes `bytes` at `offset` of the file.
     ///
     /// # Errors
-    /// When the kernel does not write them.
+    /// The kernel does not write them.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         let pieces = self.pieces(bytes.as_ptr() as usize, bytes.len(), offset, Doing::Write)?;
         self.carry_out(pieces, Doing::Write, offset + bytes.len() as u64, |file, piece| {
@@ -45,7 +45,7 @@ impl BlockFile {
         Ok(pieces)
     }
 
-    /// `pieces` is a stack: what is left of one comes back on top.
+    /// `pieces` is a stack: the rest of a partly moved piece is pushed back on top.
     fn carry_out(
         &self,
         mut pieces: Vec<Piece>,
@@ -75,7 +75,7 @@ impl BlockFile {
         FileError::from_io(doing, self.path(), piece.len as u64, error).at(piece.offset)
     }
 
-    /// The file ends at or before `offset`, and `end` was asked for: it has become shorter, or never was as long.
+    /// The error for a file that ends at or before `offset`, where data up to `end` were requested: it has become shorter, or never was as long.
     pub(super) fn ended(&self, offset: u64, end: u64) -> FileError {
         match self.len_now() {
             Err(error) => error,

@@ -1,4 +1,4 @@
-//! What moves the bytes: three engines behind one interface, and the choice between them.
+//! The engines that move the bytes: three behind one interface, and the choice between them.
 
 use std::fmt;
 use std::io;
@@ -10,16 +10,16 @@ use super::uring::Uring;
 /// A way to read and write blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// io_uring: one thread keeps many requests in flight, past the page cache where the file system allows it.
+    /// io_uring: one thread keeps many requests in flight, bypassing the page cache where the file system allows it.
     Uring,
-    /// pread and pwrite on threads, past the page cache where the file system allows it.
+    /// pread and pwrite on threads, bypassing the page cache where the file system allows it.
     Direct,
     /// pread and pwrite on threads, through the page cache.
     Buffered,
 }
 
 impl Engine {
-    /// All of them, the best one first.
+    /// All engines, the best one first.
     pub const ALL: [Engine; 3] = [Engine::Uring, Engine::Direct, Engine::Buffered];
 
     /// The name in options and reports.
@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// How files for it are opened.
+    /// How files for this engine are opened.
     pub const fn caching(self) -> Caching {
         match self {
             Engine::Uring | Engine::Direct => Caching::Direct,
@@ -55,16 +55,16 @@ impl std::str::FromStr for Engine {
     }
 }
 
-/// How blocks are moved.
+/// Options of transfers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoOptions {
-    /// The engine, or none for the best one that this machine has. io_uring that is refused becomes `direct`.
+    /// The engine; `None`: the best one of this machine. If io_uring is refused, it is `direct`.
     pub engine: Option<Engine>,
     /// A block is moved in requests of at most this many bytes; at least 4096.
     pub chunk_bytes: usize,
-    /// At most this many requests are at the kernel at once; at least 1, and with io_uring at most 1024.
+    /// The limit on requests in the kernel at a time; at least 1, and with io_uring at most 1024.
     pub depth: usize,
-    /// Threads of the engines that have some; with 0 the caller moves each block itself, at once.
+    /// Threads, for the engines that use some; with 0 the caller moves each block itself, synchronously.
     pub threads: usize,
 }
 
@@ -74,12 +74,11 @@ impl Default for IoOptions {
     }
 }
 
-/// Which engine serves, and why not a better one.
+/// The engine in use, and why it is not a better one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The one that serves.
     pub engine: Engine,
-    /// Why io_uring does not, where it was wanted.
+    /// Why io_uring is not used, where it was requested.
     pub why_not_uring: Option<String>,
 }
 
@@ -94,22 +93,22 @@ pub(super) struct Request {
     pub(super) offset: u64,
 }
 
-// SAFETY: a request is a number of values; who sends one keeps the memory behind `at` alive and to itself until it is done.
+// SAFETY: a request consists of numbers; the sender keeps the memory behind `at` alive and unused by others until it is done.
 unsafe impl Send for Request {}
 
-/// A request's answer: how many bytes, or the kernel's error.
+/// A request's answer: the number of bytes, or the kernel's error.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) id: u64,
     pub(super) result: io::Result<usize>,
 }
 
-/// Something that carries out requests.
+/// An engine that carries out requests.
 pub(super) trait Drive: Send {
-    /// How many requests it takes at once.
+    /// The number of requests that it takes at a time.
     fn depth(&self) -> usize;
 
-    /// The kernel's numbers of its threads.
+    /// The kernel's ids of its threads.
     fn threads(&self) -> &[i32] {
         &[]
     }
@@ -117,16 +116,16 @@ pub(super) trait Drive: Send {
     /// Takes a request; it starts at the next [`Drive::collect`] at the latest.
     ///
     /// # Safety
-    /// Until its answer came, the memory must be valid and used by nobody else, and the descriptor open. Not more than
-    /// [`Drive::depth`] requests may be without an answer.
+    /// Until its answer arrives, the memory must be valid and unused by others, and the descriptor open. Not more than [`Drive::depth`] requests may
+    /// be without an answer.
     unsafe fn push(&mut self, request: Request);
 
-    /// Starts what was pushed, and adds the answers that are there; where `wait` is set, at least one. None must be waited for
-    /// that was not pushed.
+    /// Starts the pushed requests, and adds the available answers; if `wait` is set, at least one. Then at least one pushed request must be
+    /// unanswered.
     fn collect(&mut self, wait: bool, answers: &mut Vec<Answer>);
 }
 
-/// Starts the engine that was asked for, or the next one that this machine has.
+/// Starts the requested engine, or the next best one of this machine.
 pub(super) fn start(options: &IoOptions) -> (Box<dyn Drive>, Chosen) {
     let wanted = options.engine.unwrap_or(Engine::Uring);
     let why_not_uring = match wanted {

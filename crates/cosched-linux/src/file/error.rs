@@ -1,4 +1,4 @@
-//! What can go wrong with a file, so that a program can tell it apart and a person knows what to do.
+//! Errors of a file, as types for programs and as messages with a remedy for people.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::problem::Problem;
 
-/// What was being done to the file.
+/// The operation on the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     /// Opening or creating it.
@@ -19,7 +19,7 @@ pub enum Doing {
     Write,
     /// Reserving its space on the disk.
     Reserve,
-    /// Waiting until its bytes are on the disk.
+    /// Waiting until its data are on the disk.
     Sync,
     /// Giving it its name.
     Publish,
@@ -43,18 +43,18 @@ impl fmt::Display for Doing {
 pub enum Cause {
     /// The file system has no room.
     DiskFull {
-        /// How many bytes were to be stored.
+        /// The number of bytes to be stored.
         wanted: u64,
-        /// What the file system says is free for this user, where it says so.
+        /// The free space for this user according to the file system, if it reports that.
         free: Option<u64>,
     },
     /// The user's quota is used up.
     QuotaExceeded,
-    /// The bytes asked for end behind the end of the file.
+    /// The requested bytes end behind the end of the file.
     ShortRead {
-        /// Where the last byte asked for ends.
+        /// The end of the requested bytes.
         end: u64,
-        /// How long the file is.
+        /// The length of the file.
         len: u64,
     },
     /// The file became shorter after it was opened.
@@ -71,34 +71,34 @@ pub enum Cause {
         /// Its length now.
         now: u64,
     },
-    /// The file was written to, or renamed or given other rights, after it was opened; it is as long as it was.
+    /// The file was written to, renamed or given other permissions after it was opened; its length is the same.
     Changed,
     /// A pipe, a directory, a terminal: it has no offsets.
     NotAFile(&'static str),
     /// The output is one of the inputs.
     SameFile(PathBuf),
-    /// The kernel does not let this user do it.
+    /// Permission denied.
     Permission,
-    /// It is not there.
+    /// It does not exist.
     Missing,
     /// The device failed (EIO).
     Device,
-    /// The caller asked for something that cannot be, such as bytes that the buffer does not have.
+    /// The caller requested something impossible, such as bytes beyond the buffer.
     Invalid(String),
-    /// Anything else that the kernel says.
+    /// Any other error of the kernel.
     Other(io::Error),
 }
 
-/// A failure with one file: what was done to which file, where in it, and why it did not work.
+/// A failure with one file: the operation, the file, the position, and the cause.
 #[derive(Debug)]
 pub struct FileError {
-    /// What was being done.
+    /// The operation.
     pub doing: Doing,
     /// The file.
     pub path: PathBuf,
-    /// Where in the file, in bytes, where that says something.
+    /// The position in the file, in bytes, where it matters.
     pub offset: Option<u64>,
-    /// Why it did not work.
+    /// The cause.
     pub cause: Cause,
 }
 
@@ -112,7 +112,7 @@ impl FileError {
         self
     }
 
-    /// From the kernel's answer. `wanted` is what was to be stored, in bytes.
+    /// Converts the kernel's error. `wanted` is the number of bytes to be stored.
     pub(super) fn from_io(doing: Doing, path: &Path, wanted: u64, error: impl Into<io::Error>) -> FileError {
         let error = error.into();
         let cause = match Errno::from_io_error(&error) {
@@ -202,13 +202,13 @@ impl std::error::Error for FileError {
     }
 }
 
-/// What this user may still store beside the file, in bytes. A file that has no name yet is asked about by its directory.
+/// The space for this user beside the file, in bytes. For a file that has no name yet it is that of its directory.
 fn free_bytes(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(path).or_else(|_| rustix::fs::statvfs(directory(path))).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// The directory that a path names a file in.
+/// The directory part of a file's path.
 pub(super) fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,17 +1,17 @@
-//! Which bytes of a buffer belong at which place of a file, cut into the requests that the kernel gets.
+//! Which bytes of a buffer belong at which offset of a file, and how they are cut into requests to the kernel.
 //!
-//! O_DIRECT wants offsets, lengths and memory aligned. An extent is cut into a head and a tail that are not aligned, which
-//! go through the page cache, and a middle that goes past it. The cut is made at pages, not at the (smaller) sectors that the
-//! device would take: a page that is written by both ways at one time could lose one of the two writes.
+//! O_DIRECT requires aligned offsets, lengths and memory. An extent is cut into an unaligned head and tail, which go through the page cache, and a
+//! middle that bypasses it. The cut is made at pages, not at the (smaller) sectors that the device would accept: a page that is written by both ways
+//! at the same time could lose one of the two writes.
 
 use std::ops::Range;
 
-/// A run of bytes: `range` of the buffer lies at `offset` of the file.
+/// A run of bytes: `range` of the buffer is at `offset` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
     /// Where it starts in the file, in bytes.
     pub offset: u64,
-    /// Which bytes of the buffer.
+    /// The range of the bytes in the buffer.
     pub range: Range<usize>,
 }
 
@@ -21,17 +21,17 @@ impl Extent {
         Extent { offset, range: 0..len }
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.range.end.saturating_sub(self.range.start)
     }
 
-    /// True when it holds nothing.
+    /// True when it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Why it cannot be, where it cannot: outside of the buffer's `capacity` bytes, or behind what a file can hold.
+    /// Why the extent is invalid, if it is: outside the buffer's `capacity` bytes, or beyond the maximum length of a file.
     pub(super) fn wrong(&self, capacity: usize) -> Option<String> {
         let Range { start, end } = self.range;
         if start > end || end > capacity {
@@ -43,7 +43,7 @@ impl Extent {
     }
 }
 
-/// What O_DIRECT asks for, in bytes; powers of two.
+/// The alignment for O_DIRECT, in bytes; powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
     /// Of addresses in memory.
@@ -52,18 +52,18 @@ pub struct Alignment {
     pub offset: u64,
 }
 
-/// One request: a part of an extent, and whether it may go past the page cache.
+/// One request: a part of an extent, and whether it may bypass the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) offset: u64,
-    /// Where in the buffer.
+    /// The offset in the buffer.
     pub(super) start: usize,
     pub(super) len: usize,
     pub(super) direct: bool,
 }
 
 impl Piece {
-    /// What is left to do after `done` bytes. Only an aligned rest can stay direct.
+    /// The rest after `done` bytes. Only an aligned rest can stay direct.
     pub(super) fn rest(self, done: usize, alignment: Option<Alignment>) -> Piece {
         let direct = self.direct && alignment.is_some_and(|a| (done as u64).is_multiple_of(a.offset));
         Piece { offset: self.offset + done as u64, start: self.start + done, len: self.len - done, direct }

@@ -1,10 +1,10 @@
-//! Memory that the kernel reads or writes while nobody else touches it.
+//! Memory that the kernel reads or writes while nothing else accesses it.
 
 use std::ptr::NonNull;
 
 /// Something that owns the bytes of a block, such as a buffer of a pipeline.
 pub trait Memory: Send + 'static {
-    /// All its bytes, always the same ones. It is asked once per transfer.
+    /// All its bytes, always the same ones. Called once per transfer.
     fn storage(&mut self) -> &mut [u8];
 }
 
@@ -14,7 +14,7 @@ impl Memory for Vec<u8> {
     }
 }
 
-/// A `Memory` that is locked away, and where its bytes are. It is as if `storage`'s borrow lasted until [`Held::release`].
+/// A `Memory` that is inaccessible, and the address of its bytes. It is as if `storage`'s borrow lasted until [`Held::release`].
 #[derive(Debug)]
 pub(super) struct Held<M> {
     memory: NonNull<M>,
@@ -28,25 +28,25 @@ unsafe impl<M: Send> Send for Held<M> {}
 impl<M: Memory> Held<M> {
     pub(super) fn new(memory: M) -> Held<M> {
         let mut memory = NonNull::from(Box::leak(Box::new(memory)));
-        // SAFETY: it was leaked just now, so it is there, and only we know of it.
+        // SAFETY: it was leaked just now, so it is valid, and this is the only pointer to it.
         let storage = unsafe { memory.as_mut() }.storage();
         Held { memory, len: storage.len(), base: NonNull::from(storage).cast() }
     }
 
-    /// How many bytes it has.
+    /// The length in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Where byte `start` is. It may be used until the release.
+    /// The address of byte `start`. It may be used until the release.
     pub(super) fn at(&self, start: usize) -> *mut u8 {
         assert!(start <= self.len, "byte {start} of {} bytes", self.len);
         // SAFETY: it stays inside of the storage.
         unsafe { self.base.as_ptr().add(start) }
     }
 
-    /// Gives the memory back; no pointer from [`Held::at`] may be used any more. Without it the memory is leaked, which
-    /// is harmless, where a request may still be at the kernel.
+    /// Returns the memory; pointers from [`Held::at`] may no longer be used. If this is not called, the memory is leaked, which is harmless, as
+    /// requests may still be in the kernel.
     pub(super) fn release(self) -> M {
         // SAFETY: it comes from a Box, and by value it is released only once.
         *unsafe { Box::from_raw(self.memory.as_ptr()) }

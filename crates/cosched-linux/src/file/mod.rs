@@ -1,15 +1,15 @@
-//! Files as pipelines read and write them: whole blocks at offsets, several at once, past the page cache.
+//! Files for pipelines: whole blocks at offsets, several at a time, bypassing the page cache.
 //!
-//! The problem: a program that reads a file once and writes another gains nothing from the page cache, and pays a copy of
-//! every byte and a fight for memory for it. And a disk is busy only while it has several requests. So:
-//! - [`BlockFile`] opens a file past the page cache where its file system allows that ([`Caching`]), and says why where not;
-//! - [`Transfers`] moves blocks between memory and files: each block is a list of [`Extent`]s, cut into requests, of which
-//!   [`IoOptions::depth`] are at the kernel at once. Blocks come back in the order in which they were given;
-//! - an [`Engine`] carries out the requests: io_uring, or threads with pread and pwrite; [`Chosen`] says which one, and why;
+//! The problem: a program that reads a file once and writes another gains nothing from the page cache, but pays for it with a copy of every byte and
+//! with contention for memory. And a disk is busy only while it has several requests. So:
+//! - [`BlockFile`] opens a file so that it bypasses the page cache where its file system allows that ([`Caching`]), and reports the reason where not;
+//! - [`Transfers`] moves blocks between memory and files: each block is a list of [`Extent`]s, cut into requests, of which [`IoOptions::depth`] are
+//!   in the kernel at a time. Blocks come back in the order in which they were given;
+//! - an [`Engine`] carries out the requests: io_uring, or threads with pread and pwrite; [`Chosen`] reports which one, and why;
 //! - [`Output`] is a file that gets its name when it is complete.
 //!
-//! No byte of a block is copied here: the kernel gets the address of the [`Memory`] itself. What O_DIRECT cannot take, the
-//! unaligned ends of an extent, goes through the page cache; [`IoStats`] counts both.
+//! No byte of a block is copied here: the kernel gets the address of the [`Memory`] itself. The unaligned ends of an extent, for which O_DIRECT does
+//! not work, go through the page cache; [`IoStats`] counts both.
 
 mod blocking;
 mod engine;

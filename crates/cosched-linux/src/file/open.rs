@@ -1,4 +1,4 @@
-//! An open file whose blocks are read and written at offsets, past the page cache where its file system allows that.
+//! An open file whose blocks are read and written at offsets, bypassing the page cache where its file system allows that.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,32 +10,32 @@ use rustix::io::Errno;
 use super::error::{Cause, Doing, FileError};
 use super::extent::Alignment;
 
-/// Whether the bytes go past the page cache.
+/// Whether the bytes bypass the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Caching {
-    /// O_DIRECT where the file system has it, otherwise through the page cache.
+    /// O_DIRECT where the file system supports it, otherwise through the page cache.
     #[default]
     Direct,
     /// Through the page cache.
     Buffered,
 }
 
-/// The granule where the file system does not say one: every O_DIRECT of today takes pages.
+/// The alignment where the file system does not report one: all present implementations of O_DIRECT accept pages.
 const PAGE: u64 = 4096;
-/// Memory is the file's home there: O_DIRECT may be accepted, but there is nothing to go past.
+/// The file is in memory: O_DIRECT may be accepted, but there is no cache to bypass.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// An open file of blocks. It does not move: reads and writes name their offset.
+/// An open file of blocks. It has no position: reads and writes name their offset.
 #[derive(Debug)]
 pub struct BlockFile {
     path: PathBuf,
     buffered: OwnedFd,
     direct: Option<(OwnedFd, Alignment)>,
     why_buffered: Option<String>,
-    /// The kernel refused a request that was aligned as it had asked for.
+    /// The kernel refused a request with the alignment that it had reported.
     refused: AtomicBool,
     len: u64,
-    /// When its bytes, and when anything of it, had last changed when it was opened: seconds and nanoseconds.
+    /// The times of the last change of content and of any change, at the time of opening: seconds and nanoseconds.
     changed: Times,
     regular: bool,
 }
@@ -46,9 +46,9 @@ impl BlockFile {
     /// Opens `path` for reading: a regular file or a block device. Its content is never changed.
     ///
     /// # Errors
-    /// When it cannot be opened, or is something that has no offsets, such as a pipe.
+    /// It cannot be opened, or has no offsets, such as a pipe.
     pub fn open(path: &Path, caching: Caching) -> Result<BlockFile, FileError> {
-        // A pipe without a writer would hold us in open; it is refused below.
+        // Without this flag, a pipe without a writer would block in open; it is refused below.
         let file =
             rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|e| FileError::from_io(Doing::Open, path, 0, e))?;
@@ -59,7 +59,7 @@ impl BlockFile {
         BlockFile::from_fd(file, path, OFlags::RDONLY, caching)
     }
 
-    /// Opens the regular file `path` for reading and writing in place. It must be there.
+    /// Opens the existing regular file `path` for reading and writing in place.
     ///
     /// # Errors
     /// As in [`BlockFile::open`].
@@ -74,11 +74,10 @@ impl BlockFile {
         BlockFile::from_fd(file, path, OFlags::RDWR, caching)
     }
 
-    /// A working file in `directory`, for reading and writing. It has no name, and is gone when it is closed, whatever ends
-    /// the program.
+    /// A working file in `directory`, for reading and writing. It has no name, and is deleted when it is closed, however the program ends.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// It cannot be made.
     pub fn scratch(directory: &Path, caching: Caching) -> Result<BlockFile, FileError> {
         let (file, named) = super::output::unnamed(directory, &directory.join("scratch"))?;
         if let Some(name) = named {
@@ -94,7 +93,7 @@ impl BlockFile {
         caching: Caching,
     ) -> Result<BlockFile, FileError> {
         let failed = |e: Errno| FileError::from_io(Doing::Open, path, 0, e);
-        // Without this io_uring would answer "try again" where it should wait.
+        // With the flag, io_uring would answer "try again" where it should wait.
         rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(failed)?;
         let regular = kind_of(&file, path)? == FileType::RegularFile;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
@@ -111,7 +110,7 @@ impl BlockFile {
             },
         };
         if direct.is_some() {
-            // The unaligned ends alone are buffered: reading ahead would only fill the cache. A refusal costs nothing but that.
+            // Only the unaligned ends are buffered: reading ahead would only fill the cache. A refusal has no other consequence.
             let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         }
         Ok(BlockFile {
@@ -126,7 +125,7 @@ impl BlockFile {
         })
     }
 
-    /// Its path, as it was given.
+    /// Its path, as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -136,12 +135,12 @@ impl BlockFile {
         self.len
     }
 
-    /// True when it held nothing when it was opened.
+    /// True when it was empty when it was opened.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether its aligned bytes go past the page cache.
+    /// Whether its aligned bytes bypass the page cache.
     pub fn caching(&self) -> Caching {
         if self.alignment().is_some() { Caching::Direct } else { Caching::Buffered }
     }
@@ -152,12 +151,12 @@ impl BlockFile {
         self.why_buffered.as_deref().or(refused)
     }
 
-    /// What O_DIRECT asks of offsets and memory; none where all bytes go through the page cache.
+    /// The alignment for O_DIRECT; `None` where all bytes go through the page cache.
     pub fn alignment(&self) -> Option<Alignment> {
         if self.refused.load(Relaxed) { None } else { self.direct.as_ref().map(|(_, alignment)| *alignment) }
     }
 
-    /// The same file as `other`, whatever its name.
+    /// Whether this is the same file as `other`, whatever its name.
     pub fn is_same(&self, other: &BlockFile) -> bool {
         self.identity().is_some_and(|mine| other.identity() == Some(mine))
     }
@@ -166,10 +165,10 @@ impl BlockFile {
         rustix::fs::fstat(&self.buffered).ok().map(|stat| (stat.st_dev, stat.st_ino))
     }
 
-    /// Its length now, in bytes. A device does not change.
+    /// Its present length in bytes. That of a device does not change.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// The kernel does not report it.
     pub fn len_now(&self) -> Result<u64, FileError> {
         if !self.regular {
             return Ok(self.len);
@@ -178,11 +177,11 @@ impl BlockFile {
         Ok(stat.st_size as u64)
     }
 
-    /// Looks whether it is still as it was when it was opened, for files that are only read: its length and the times of its
-    /// last changes. A device has none that tell.
+    /// Checks that it is unchanged since it was opened, for files that are only read: its length and the times of its last changes. Those of a device
+    /// are not meaningful.
     ///
     /// # Errors
-    /// [`Cause::Shrank`], [`Cause::Grew`] or [`Cause::Changed`] where it is not.
+    /// [`Cause::Shrank`], [`Cause::Grew`] or [`Cause::Changed`] if it has changed.
     pub fn check_unchanged(&self) -> Result<(), FileError> {
         if !self.regular {
             return Ok(());
@@ -203,11 +202,11 @@ impl BlockFile {
         }
     }
 
-    /// Makes room on the disk for the bytes from `from` to `to`, and makes the file as long. A file system that cannot
-    /// reserve gets the length alone.
+    /// Reserves room on the disk for the bytes from `from` to `to`, and extends the file to that length. A file system that cannot reserve gets only
+    /// the length.
     ///
     /// # Errors
-    /// [`Cause::DiskFull`] where there is no room.
+    /// [`Cause::DiskFull`] if there is no room.
     pub fn reserve(&self, from: u64, to: u64) -> Result<(), FileError> {
         let failed = |e: Errno| FileError::from_io(Doing::Reserve, &self.path, to.saturating_sub(from), e).at(from);
         if to <= from {
@@ -225,7 +224,7 @@ impl BlockFile {
     /// Makes the file exactly `len` bytes long.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// The kernel refuses.
     pub fn set_len(&self, len: u64) -> Result<(), FileError> {
         rustix::fs::ftruncate(&self.buffered, len)
             .map_err(|e| FileError::from_io(Doing::Write, &self.path, len, e).at(len))
@@ -234,12 +233,12 @@ impl BlockFile {
     /// Waits until its bytes are on the disk.
     ///
     /// # Errors
-    /// What the kernel could not write, also of earlier buffered writes.
+    /// A failed write, also one of earlier buffered writes.
     pub fn sync(&self) -> Result<(), FileError> {
         rustix::fs::fdatasync(&self.buffered).map_err(|e| FileError::from_io(Doing::Sync, &self.path, 0, e))
     }
 
-    /// Forgets what the page cache holds of it and what is on the disk already. For measurements.
+    /// Drops its clean pages from the page cache. For measurements.
     pub fn drop_cache(&self) {
         let _ = rustix::fs::fadvise(&self.buffered, 0, None, Advice::DontNeed);
     }
@@ -252,7 +251,7 @@ impl BlockFile {
         }
     }
 
-    /// Notes that O_DIRECT does not work here after all.
+    /// Records that O_DIRECT does not work here after all.
     pub(super) fn refuse_direct(&self) {
         self.refused.store(true, Relaxed);
     }
@@ -264,7 +263,7 @@ impl AsFd for BlockFile {
     }
 }
 
-/// Of the contents, and of anything: who sets the first back, as `cp -p` does, sets the second.
+/// The times of the content, and of any change: setting the first back, as `cp -p` does, changes the second.
 fn times(stat: &rustix::fs::Stat) -> Times {
     [(stat.st_mtime, stat.st_mtime_nsec as i64), (stat.st_ctime, stat.st_ctime_nsec as i64)]
 }
@@ -285,7 +284,7 @@ pub(super) fn name_of(kind: FileType) -> &'static str {
     }
 }
 
-/// The same file once more, past the page cache; or why not.
+/// Opens the same file again for O_DIRECT; or the reason why that fails.
 fn reopen_direct(file: &OwnedFd, access: OFlags) -> Result<(OwnedFd, Alignment), String> {
     if rustix::fs::fstatfs(file).is_ok_and(|stat| stat.f_type as u64 == TMPFS_MAGIC) {
         return Err("it lives in memory (tmpfs)".into());
@@ -297,7 +296,7 @@ fn reopen_direct(file: &OwnedFd, access: OFlags) -> Result<(OwnedFd, Alignment),
     Ok((direct, alignment_of(file)?))
 }
 
-/// What the file system asks of O_DIRECT (`STATX_DIOALIGN`, Linux 6.1), or pages where it does not say.
+/// The alignment that the file system requires for O_DIRECT (`STATX_DIOALIGN`, Linux 6.1), or pages if it does not report one.
 fn alignment_of(file: &OwnedFd) -> Result<Alignment, String> {
     let fallback = Alignment { memory: PAGE as usize, offset: PAGE };
     let Ok(stat) = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return Ok(fallback) };

@@ -1,7 +1,7 @@
-//! An output that appears under its name when it is complete, and not before.
+//! An output that appears under its name only when it is complete.
 //!
-//! Until then it has no name at all (`O_TMPFILE`), so that nothing is left of it whatever ends the program; where the file
-//! system cannot do that, it has a name ending in `.part` beside the target. What stood under the name stays until then.
+//! Until then it has no name at all (`O_TMPFILE`), so that nothing is left of it however the program ends; where the file system does not support
+//! that, it has a name ending in `.part` beside the target. An earlier file of the target's name stays until then.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,41 +14,41 @@ use rustix::io::Errno;
 use super::error::{Cause, Doing, FileError, directory};
 use super::open::{BlockFile, Caching, name_of};
 
-/// How an output is made.
+/// Options of an output.
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
-    /// Whether its bytes go past the page cache.
+    /// Whether its bytes bypass the page cache.
     pub caching: Caching,
-    /// The output must be none of these.
+    /// Files that the output must not be.
     pub inputs: Vec<PathBuf>,
-    /// Give it a name from the start ([`Output::temporary`]), so that other processes can write into it too.
+    /// Give it a name from the start ([`Output::temporary`]), so that other processes can write into it, too.
     pub named: bool,
     /// Wait until it is on the disk before it gets its name.
     pub sync: bool,
 }
 
-/// A file that is being written. Dropped before [`Output::publish`], it is removed.
+/// A file that is being written. If it is dropped before [`Output::publish`], it is removed.
 #[derive(Debug)]
 pub struct Output {
     file: Arc<BlockFile>,
     target: PathBuf,
     temporary: Option<PathBuf>,
     sync: bool,
-    /// How much of it has room on the disk, in bytes.
+    /// The length for which room on the disk is reserved, in bytes.
     reserved: u64,
 }
 
-/// Room is made on the disk in steps of this many bytes where the length is not known: a write behind the end of a file
-/// waits for all others, one into reserved room does not.
+/// Where the length is unknown, room on the disk is reserved in steps of this many bytes: a write behind the end of a file waits for all others, one
+/// into reserved room does not.
 const STEP: u64 = 64 << 20;
 
 impl Output {
     /// Starts the output that will be `target`.
     ///
     /// # Errors
-    /// When nothing can be written there, or when it is one of the inputs.
+    /// The location is not writable, or the output is one of the inputs.
     pub fn create(target: &Path, options: &OutputOptions) -> Result<Output, FileError> {
-        // Behind a link the file that it names is replaced, not the link.
+        // If the target is a link, the file that it names is replaced, not the link.
         let target = std::fs::canonicalize(target).unwrap_or_else(|_| target.into());
         let old = check_target(&target, &options.inputs)?;
         let (file, temporary) = if options.named {
@@ -75,30 +75,30 @@ impl Output {
         &self.file
     }
 
-    /// Under which name it will appear.
+    /// The name under which it will appear.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// The name that it has until then, where it has one.
+    /// Its name until then, if it has one.
     pub fn temporary(&self) -> Option<&Path> {
         self.temporary.as_deref()
     }
 
-    /// Makes room for `len` bytes at once, so that a disk that is too small is known before the work.
+    /// Reserves room for `len` bytes at once, so that a disk that is too small is detected before the work.
     ///
     /// # Errors
-    /// [`Cause::DiskFull`] where there is no room.
+    /// [`Cause::DiskFull`] if there is no room.
     pub fn reserve(&mut self, len: u64) -> Result<(), FileError> {
         self.file.reserve(self.reserved, len)?;
         self.reserved = self.reserved.max(len);
         Ok(())
     }
 
-    /// Makes room up to `end`, and for some more to come where there is any.
+    /// Reserves room up to `end`, and some more if available.
     ///
     /// # Errors
-    /// [`Cause::DiskFull`] where there is no room up to `end`.
+    /// [`Cause::DiskFull`] if there is no room up to `end`.
     pub fn ensure(&mut self, end: u64) -> Result<(), FileError> {
         if end <= self.reserved {
             return Ok(());
@@ -109,10 +109,10 @@ impl Output {
         }
     }
 
-    /// Ends it at `len` bytes and gives it its name. What had that name before is gone.
+    /// Sets its length to `len` bytes and gives it its name. An earlier file of that name is replaced.
     ///
     /// # Errors
-    /// When the kernel refuses; then the output is removed, and what had the name stays.
+    /// The kernel refuses; then the output is removed, and an earlier file stays.
     pub fn publish(mut self, len: u64) -> Result<(), FileError> {
         self.file.set_len(len)?;
         if self.sync {
@@ -125,7 +125,7 @@ impl Output {
         if let Some(name) = &self.temporary {
             rustix::fs::rename(name, &self.target).map_err(failed)?;
         }
-        // From here on the name is the target's: nothing is to be removed any more.
+        // From here on the name is the target's, and must not be removed.
         self.temporary = None;
         if self.sync {
             let opened = rustix::fs::open(directory(&self.target), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
@@ -141,7 +141,7 @@ impl Drop for Output {
     }
 }
 
-/// Looks whether the target may be replaced; its mode, where it is there.
+/// Checks whether the target may be replaced; returns its mode, if it exists.
 fn check_target(target: &Path, inputs: &[PathBuf]) -> Result<Option<Mode>, FileError> {
     let failed = |e: Errno| FileError::from_io(Doing::Open, target, 0, e);
     let old = match rustix::fs::stat(target) {
@@ -162,11 +162,11 @@ fn check_target(target: &Path, inputs: &[PathBuf]) -> Result<Option<Mode>, FileE
     Ok(Some(Mode::from_raw_mode(old.st_mode)))
 }
 
-/// A file without a name, or with one where the file system knows no others.
+/// A file without a name, or with a name where the file system does not support that.
 pub(super) fn unnamed(directory: &Path, target: &Path) -> Result<(OwnedFd, Option<PathBuf>), FileError> {
     let mode = Mode::from_raw_mode(0o666);
     match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
-        // The link to /proc is how it gets its name later.
+        // It later gets its name through the link in /proc.
         Ok(file) if proc_path(&file).exists() => Ok((file, None)),
         Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
             named(target).map(|(file, name)| (file, Some(name)))
@@ -187,7 +187,7 @@ fn named(target: &Path) -> Result<(OwnedFd, PathBuf), FileError> {
     }
 }
 
-/// Gives the file without a name one beside the target: only a rename can replace what has the target's name.
+/// Gives the unnamed file a name beside the target: only a rename can replace an existing target.
 fn link(file: &BlockFile, target: &Path) -> Result<PathBuf, FileError> {
     loop {
         let name = part_name(target);
@@ -203,7 +203,7 @@ fn proc_path(file: &impl std::os::fd::AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()).into()
 }
 
-/// A name of our own beside the target, another one each time. A long name is cut: the file system allows 255 bytes.
+/// A unique name beside the target. A long name is cut: the file system allows 255 bytes.
 fn part_name(target: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let name: String = target.file_name().unwrap_or_default().to_string_lossy().chars().take(50).collect();
@@ -211,7 +211,7 @@ fn part_name(target: &Path) -> PathBuf {
     directory(target).join(format!(".{name}.{}-{number}.part", std::process::id()))
 }
 
-/// Nothing can be done about a name that does not go away.
+/// Removes a name; an error is ignored, as nothing can be done about it.
 fn remove(name: &Path) {
     let _ = rustix::fs::unlink(name);
 }

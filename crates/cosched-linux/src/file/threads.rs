@@ -1,4 +1,4 @@
-//! The engine for everywhere: pread and pwrite, on threads of its own or at once on the caller's.
+//! The engine that works everywhere: pread and pwrite, on threads of its own or synchronously on the caller's.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +12,7 @@ pub(super) struct Threads {
     depth: usize,
     requests: Arc<Requests>,
     answers: Receiver<Answer>,
-    /// What the caller carries out itself, where there are no threads.
+    /// For answers of requests that the caller carries out itself, where there are no threads.
     sender: Sender<Answer>,
     threads: Vec<JoinHandle<()>>,
     ids: Vec<i32>,
@@ -31,7 +31,7 @@ struct Queue {
 }
 
 impl Requests {
-    /// A thread that panics holds no lock: nothing in the queue can be half done.
+    /// A thread that panics does not hold the lock: the queue is always consistent.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -51,7 +51,7 @@ impl Requests {
 }
 
 impl Threads {
-    /// Starts `count` threads; fewer where the system gives no more. They inherit the scheduling of the calling thread.
+    /// Starts `count` threads; fewer if the system refuses more. They inherit the scheduling of the calling thread.
     pub(super) fn start(count: usize, depth: usize) -> Threads {
         let requests = Arc::new(Requests::default());
         let (sender, answers) = channel();
@@ -59,7 +59,7 @@ impl Threads {
         let start = |_| {
             let (requests, sender, tell) = (requests.clone(), sender.clone(), tell.clone());
             let life = move || {
-                // It is heard: the receiver waits for one from each thread.
+                // The receiver waits for one from each thread, so it is not lost.
                 let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
                 serve(&requests, &sender);
             };
@@ -82,7 +82,7 @@ impl Drive for Threads {
 
     unsafe fn push(&mut self, request: Request) {
         if self.threads.is_empty() {
-            // The receiver is ours, so it is there.
+            // The receiver is ours, so it exists.
             let _ = self.sender.send(carry_out(request));
             return;
         }
@@ -119,7 +119,7 @@ fn serve(requests: &Requests, answers: &Sender<Answer>) {
 fn carry_out(request: Request) -> Answer {
     let Request { id, fd, write, at, len, offset } = request;
     let moved = if write {
-        // SAFETY: who pushed the request keeps the memory and the descriptor until the answer.
+        // SAFETY: the caller of `push` keeps the memory and the descriptor until the answer.
         unsafe { libc::pwrite64(fd, at.cast(), len, offset as i64) }
     } else {
         // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! Blocks on their way: several at once, each of any number of extents, delivered in the order in which they were asked for.
+//! Transfers of blocks: several at a time, each of any number of extents, delivered in the order in which they were requested.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,22 +14,22 @@ use super::extent::{Extent, Piece, cut};
 use super::held::{Held, Memory};
 use super::open::BlockFile;
 
-/// Requests below a page cost more than they move.
+/// Requests of less than a page would cost more than the transfer.
 const CHUNK_BYTES_MIN: usize = 4096;
 
-/// A block that has arrived, or has not.
+/// A block whose transfer has ended.
 #[derive(Debug)]
 pub struct Done<M> {
-    /// The memory that was given, also after an error.
+    /// The memory that was passed in, also after an error.
     pub memory: M,
-    /// How many bytes were moved: all that were asked for; or why not. After an error some may have been moved.
+    /// The number of bytes moved, which is all that were requested; or the error. After an error some may have been moved.
     pub result: Result<u64, FileError>,
 }
 
-/// What was moved so far.
+/// The amounts moved so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IoStats {
-    /// Past the page cache, in bytes.
+    /// Bypassing the page cache, in bytes.
     pub direct_bytes: u64,
     /// Through the page cache, in bytes.
     pub buffered_bytes: u64,
@@ -37,15 +37,15 @@ pub struct IoStats {
     pub requests: u64,
 }
 
-/// A queue of blocks that are read and written. It never copies a byte of theirs: the kernel gets their address.
+/// A queue of blocks that are read and written. It never copies their bytes: the kernel gets their address.
 pub struct Transfers<M: Memory> {
     drive: Box<dyn Drive>,
     chosen: Chosen,
     chunk: usize,
     jobs: VecDeque<Job<M>>,
-    /// The number of the oldest job.
+    /// The number of the oldest transfer.
     oldest: u64,
-    /// What is at the kernel, by the request's id; none where the id is free.
+    /// The requests in the kernel, by id; `None` where the id is free.
     requests: Vec<Option<(u64, Piece)>>,
     free: Vec<u64>,
     answers: Vec<Answer>,
@@ -56,7 +56,7 @@ struct Job<M> {
     held: Held<M>,
     file: Arc<BlockFile>,
     write: bool,
-    /// Where the last extent ends, in bytes.
+    /// The end of the last extent, in bytes.
     end: u64,
     waiting: VecDeque<Piece>,
     at_kernel: usize,
@@ -80,7 +80,7 @@ impl<M> Job<M> {
 }
 
 impl<M: Memory> Transfers<M> {
-    /// Starts the engine, on the thread that will use it: engines with threads of their own hand its scheduling on.
+    /// Starts the engine, on the thread that will use it: the engine's own threads inherit its scheduling.
     pub fn start(options: &IoOptions) -> Transfers<M> {
         let (drive, chosen) = start(options);
         let depth = drive.depth();
@@ -97,47 +97,47 @@ impl<M: Memory> Transfers<M> {
         }
     }
 
-    /// Which engine serves.
+    /// The engine in use.
     pub fn chosen(&self) -> &Chosen {
         &self.chosen
     }
 
-    /// What was moved so far.
+    /// The amounts moved so far.
     pub fn stats(&self) -> IoStats {
         self.stats
     }
 
-    /// How many blocks are on their way or wait to be taken.
+    /// The number of blocks in transfer, or ready to be taken.
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether one more block would be begun at once: all requests of the others are at the kernel, and it takes more.
+    /// Whether one more block would be started at once: all requests of the others are in the kernel, and it takes more.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() && self.jobs.iter().all(|job| job.waiting.is_empty())
     }
 
-    /// The engine's own threads, as the kernel numbers them. What they use is not in the times of the calling thread.
+    /// The kernel's ids of the engine's own threads. Their use is not included in the times of the calling thread.
     pub fn threads(&self) -> &[i32] {
         self.drive.threads()
     }
 
-    /// True when no block is on its way.
+    /// True when there is no block in transfer, or ready to be taken.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Begins to fill `memory` from the file, extent by extent.
+    /// Starts to fill `memory` from the file, extent by extent.
     pub fn read(&mut self, file: &Arc<BlockFile>, extents: &[Extent], memory: M) {
         self.add(file, extents, memory, false);
     }
 
-    /// Begins to write `memory` to the file, extent by extent.
+    /// Starts to write `memory` to the file, extent by extent.
     pub fn write(&mut self, file: &Arc<BlockFile>, extents: &[Extent], memory: M) {
         self.add(file, extents, memory, true);
     }
 
-    /// The oldest block, once all of it has been moved; waits for it. None when there is none.
+    /// Waits for the oldest block and returns it; `None` if there is no block.
     pub fn wait(&mut self) -> Option<Done<M>> {
         while !self.jobs.front()?.is_done() {
             self.turn(true);
@@ -145,7 +145,7 @@ impl<M: Memory> Transfers<M> {
         self.pop()
     }
 
-    /// The oldest block, if all of it has been moved already.
+    /// The oldest block, if its transfer has ended.
     pub fn poll(&mut self) -> Option<Done<M>> {
         if !self.jobs.front()?.is_done() {
             self.turn(false);
@@ -171,7 +171,7 @@ impl<M: Memory> Transfers<M> {
         self.turn(false);
     }
 
-    /// Gives the kernel what it takes, the oldest block first, and looks at its answers.
+    /// Passes requests to the kernel, those of the oldest block first, and handles its answers.
     fn turn(&mut self, wait: bool) {
         for (number, job) in (self.oldest..).zip(&mut self.jobs) {
             while let Some(&piece) = job.waiting.front() {
@@ -190,7 +190,7 @@ impl<M: Memory> Transfers<M> {
                     offset,
                 };
                 // SAFETY: the job keeps its memory and its file until each of its requests has an answer, and there are
-                // `depth` ids. The piece is inside of the memory: `Extent::wrong` has looked.
+                // `depth` ids. The piece is inside the memory: `Extent::wrong` has checked that.
                 unsafe { self.drive.push(request) };
             }
         }
@@ -239,7 +239,7 @@ impl<M: Memory> Transfers<M> {
 }
 
 impl<M: Memory> Drop for Transfers<M> {
-    /// Waits for what is at the kernel: its memory must not go before.
+    /// Waits for the requests in the kernel: their memory must live until then.
     fn drop(&mut self) {
         self.jobs.iter_mut().for_each(|job| job.waiting.clear());
         while self.jobs.iter().any(|job| job.at_kernel > 0) {

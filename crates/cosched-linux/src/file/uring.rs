@@ -1,4 +1,4 @@
-//! The engine on io_uring: one ring per user, driven by whoever asks.
+//! The engine on io_uring: one ring per user, driven by the calling thread.
 
 use std::io;
 use std::thread::sleep;
@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::engine::{Answer, Drive, Request};
 
-/// The kernel takes at most this many bytes in one request.
+/// The kernel's limit on the bytes of one request.
 const REQUEST_BYTES_MAX: usize = 0x7fff_f000;
-/// How long to wait when the kernel has no memory for a request just now.
+/// The pause when the kernel temporarily has no memory for a request.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 pub(super) struct Uring {
@@ -20,10 +20,10 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Makes a ring for `depth` requests; or says why this machine has none.
+    /// Makes a ring for `depth` requests; or the reason why this machine has none.
     pub(super) fn start(depth: usize) -> Result<Uring, String> {
         let depth = depth.clamp(1, 1024);
-        // Without an interrupt for each completion (Linux 5.19); an older kernel does not know the flag.
+        // Avoids an interrupt for each completion (Linux 5.19); the flag is unknown to older kernels.
         let ring = IoUring::builder().setup_coop_taskrun().build(depth as u32);
         let ring = match ring {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => IoUring::new(depth as u32),
@@ -40,16 +40,16 @@ impl Uring {
 
     fn submit(&mut self, wait: bool) {
         loop {
-            // Answers that are there already need no waiting.
+            // If there are answers already, no wait is needed.
             let want = usize::from(wait && self.ring.completion().is_empty());
             match self.ring.submitter().submit_and_wait(want) {
                 Ok(_) => return,
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR) => {}
-                    // The kernel is short of memory or wants its answers read first: what it took goes on meanwhile.
+                    // The kernel is short of memory or requires its answers to be read first: the accepted requests continue meanwhile.
                     Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) if !self.ring.completion().is_empty() => return,
                     Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) => sleep(PATIENCE),
-                    // The descriptor and the flags are ours: only a mistake here can bring another error.
+                    // The descriptor and the flags are ours: only a mistake here can cause another error.
                     _ => panic!("io_uring_enter: {error}"),
                 },
             }
@@ -83,7 +83,7 @@ impl Drive for Uring {
     }
 }
 
-/// Why there is no ring, in words.
+/// Why no ring can be made, in words.
 fn why(error: &io::Error) -> String {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     match (Errno::from_io_error(error), disabled.trim()) {

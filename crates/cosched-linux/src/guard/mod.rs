@@ -1,16 +1,16 @@
-//! The guard: a small process that lets every job run again when the daemon is gone or hangs.
+//! The guard: a small process that thaws every job when the daemon has ended or hangs.
 //!
-//! The problem: a frozen process cannot help itself, so a daemon that dies between two switches would leave a gang stopped for good.
-//! The rule: a second process waits on a pidfd of the daemon and on its beat. When the daemon ends, everything is thawed at once and the
-//! guard ends too. When the beat is older than the lease (the daemon hangs or was stopped), everything is thawed, and again at every
-//! lease, until the beat is back. So the longest time that a job can stay stopped by a dead or hung daemon is one lease.
+//! The problem: a frozen process cannot help itself, so a daemon that dies between two switches would leave a gang stopped for good. The rule: a
+//! second process waits on a pidfd of the daemon and on its heartbeat. When the daemon ends, everything is thawed at once and the guard ends, too.
+//! When the last heartbeat is older than the lease (the daemon hangs or was stopped), everything is thawed, and again after every lease, until
+//! heartbeats resume. So the longest time that a job can stay stopped by a dead or hung daemon is one lease.
 //!
-//! The slot thread can beat on while the daemon's driver hangs and nobody is answered. The driver stamps the same page; when it has not gone
-//! round for its limit and one lease more, the guard ends the daemon, and whoever started it starts another one.
+//! The slot thread may continue its heartbeats while the daemon's driver hangs and no request is answered. The driver stamps the same page; when it
+//! has not completed a round for its limit and one lease more, the guard ends the daemon, and the service manager or command that started it starts
+//! another one.
 //!
-//! It also ends the jobs that others are about to begin anew, on time, whatever the daemon does ([`crate::fence`]); after the daemon's end
-//! it stays for that until another daemon has begun.
-//! Against the death of both at the same instant see [`crate::kernel_agent`].
+//! It also ends the jobs that other nodes are about to start again, at their deadline, whatever the daemon does ([`crate::fence`]); for that it stays
+//! after the daemon's end until another daemon has begun. For the death of both at the same moment see [`crate::kernel_agent`].
 
 mod spawn;
 
@@ -35,25 +35,25 @@ use crate::realtime;
 use crate::thaw::{ThawPaths, thaw_all};
 use crate::user;
 
-/// How often a guard without a daemon looks whether there is another one.
+/// How often a guard without a daemon checks for a new daemon.
 const FENCES_LOOK: Duration = Duration::from_secs(1);
 
-/// What a running guard needs.
+/// The inputs of a running guard.
 #[derive(Debug)]
 pub struct GuardConfig {
     /// The tree whose jobs are thawed.
     pub paths: ThawPaths,
     /// The daemon: readable when it has ended.
     pub daemon: OwnedFd,
-    /// The daemon's sign of life, with its lease.
+    /// The daemon's heartbeat, with its lease.
     pub beat: Beat,
-    /// Where the daemon says until when jobs may live that others begin anew.
+    /// The file of deadlines for jobs that other nodes will start again.
     pub fences: PathBuf,
 }
 
-/// The whole of the guard's binary: `main` calls it with all arguments, the program's name first.
-/// It is the guard (`watch …`), the idle probe (`probe …`), a gate (`start …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the
-/// last resort's self-test).
+/// The whole of the guard's binary: `main` calls it with all arguments, the program's name first. It is the guard (`watch …`), the idle probe (`probe
+/// …`), a gate (`start …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the last resort's
+/// self-test).
 pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     if let Some(link) = args.first().map(PathBuf::from).filter(|path| kernel_agent::is_agent_link(path)) {
@@ -102,20 +102,20 @@ pub fn run_guard(config: &GuardConfig) {
         }
         due = Fences::read(&config.fences).enforce();
         if fence_at.is_some_and(|at| at <= Instant::now()) {
-            // It was only that; the beat is looked at in its own time.
+            // Only a deadline was due; the heartbeat is checked in its own time.
             continue;
         }
         if config.beat.age_ns() > config.beat.lease_ns() {
             thaw_all(&config.paths, config.beat.signals());
-            // The slot thread may have come back meanwhile: this tells it to look anew.
+            // The slot thread may be running again: this tells it to write all states again.
             config.beat.note_thaw();
             config.beat.nudge_slot_thread(daemon);
         }
         let hangs_since = config.beat.driver_hangs_since_ns();
-        // Twice the same: the whole machine may have stood still, and then the driver goes on now.
+        // The same stamp twice: after only one check the whole machine may have been suspended, and the driver would continue now.
         if hangs_since.is_some() && hangs_since == warned_of {
             complain("the daemon's driver has hung for longer than `watchdog`, so the daemon is ended; the jobs go on");
-            // It has ended meanwhile at worst.
+            // Fails only if it has ended meanwhile.
             let _ = pidfd_send_signal(&config.daemon, Signal::KILL);
         } else if hangs_since.is_some() {
             config.beat.nudge_driver(daemon);
@@ -124,7 +124,7 @@ pub fn run_guard(config: &GuardConfig) {
     }
 }
 
-/// The daemon has ended: what others begin anew is ended on time, until another daemon sees to that.
+/// The daemon has ended: kills jobs at their deadlines, until another daemon does that.
 fn stay_for_fences(path: &Path) {
     let daemon = Fences::read(path).daemon;
     loop {
@@ -139,10 +139,10 @@ fn stay_for_fences(path: &Path) {
     }
 }
 
-/// Until the daemon has ended (true), or the beat may be too old or a job due (false).
+/// Waits until the daemon has ended (true), or the heartbeat may be too old or a deadline is due (false).
 fn wait_for_end(config: &GuardConfig, due: Option<Duration>) -> bool {
     let (age_ns, lease_ns) = (config.beat.age_ns(), config.beat.lease_ns());
-    // While the beat is too old, look once per lease.
+    // While the heartbeat is too old, check once per lease.
     let wait_ns = if age_ns > lease_ns { lease_ns } else { lease_ns - age_ns + 1 }.max(1_000_000);
     let wait_ns = due.map_or(wait_ns, |due| wait_ns.min(due.as_nanos() as u64 + 1));
     let timeout = Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
@@ -151,14 +151,14 @@ fn wait_for_end(config: &GuardConfig, due: Option<Duration>) -> bool {
         Ok(_) => !fds[0].revents().is_empty(),
         Err(rustix::io::Errno::INTR) => false,
         Err(_) => {
-            // Cannot be; but a guard that cannot wait must not spin at real-time priority.
+            // This does not happen; but a guard that cannot wait must not spin at real-time priority.
             std::thread::sleep(Duration::from_millis(100));
             false
         }
     }
 }
 
-/// Above the daemon's slot thread, in memory, and the last to be killed when memory runs out; each as far as it is permitted.
+/// Priority above the daemon's slot thread, locked memory, and the last process to be killed when memory runs out; each as far as permitted.
 fn prepare_process() {
     let _ = realtime::become_realtime(spawn::PRIORITY);
     let _ = realtime::lock_memory();

@@ -1,4 +1,4 @@
-//! Starting the guard from the daemon.
+//! Starts the guard from the daemon.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,14 +13,14 @@ use crate::thaw::ThawPaths;
 /// The guard's SCHED_FIFO priority, above the slot thread's: it sleeps until it is needed.
 pub(super) const PRIORITY: i32 = 20;
 
-/// What the guard is told.
+/// The guard's inputs.
 #[derive(Debug)]
 pub struct GuardOptions<'a> {
     /// The tree whose jobs are thawed.
     pub paths: ThawPaths,
-    /// The daemon's beat; the guard inherits its file.
+    /// The daemon's heartbeat page; the guard inherits its file.
     pub beat: &'a Beat,
-    /// Where the daemon says until when jobs may live that others begin anew; see [`crate::fence`].
+    /// The file of deadlines for jobs that other nodes will start again; see [`crate::fence`].
     pub fences: &'a Path,
 }
 
@@ -31,11 +31,11 @@ pub struct Guard {
     pidfd: OwnedFd,
 }
 
-/// Starts `exe` (the binary whose `main` is [`super::guard_main`]) as the guard of this process. It has its own session and ignores SIGTERM,
-/// SIGHUP and SIGINT, so what ends the daemon's group does not end it; it ends by itself after the daemon.
+/// Starts `exe` (the binary whose `main` is [`super::guard_main`]) as the guard of this process. It has its own session and ignores SIGTERM, SIGHUP
+/// and SIGINT, so a signal that ends the daemon's group does not end it; it ends by itself after the daemon.
 ///
 /// # Errors
-/// When the program cannot be started.
+/// The program cannot be started.
 pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> {
     let own_pidfd = open_pidfd(std::process::id() as i32)?;
     let (daemon, beat) = (own_pidfd.as_raw_fd(), options.beat.as_fd().as_raw_fd());
@@ -55,7 +55,7 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
     match open_pidfd(child.id() as i32) {
         Ok(pidfd) => Ok(Guard { child, pidfd }),
         Err(e) => {
-            // Without a handle we would not notice its end: better none than one that is not watched.
+            // Without a handle we would not notice its end: no guard is better than one that is not watched.
             let _ = child.kill();
             let _ = child.wait();
             Err(e)
@@ -63,7 +63,7 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
     }
 }
 
-/// Between fork and exec: a session of its own, deaf to polite ends.
+/// Between fork and exec: makes a new session and ignores the signals that ask for an end.
 fn stand_apart() -> io::Result<()> {
     // SAFETY: these take numbers only.
     unsafe {
@@ -81,7 +81,7 @@ impl Guard {
         self.child.id() as i32
     }
 
-    /// Its end, when it has ended. The daemon then starts another one.
+    /// Its exit status, when it has ended. The daemon then starts another guard.
     ///
     /// # Errors
     /// The kernel's on waiting.
@@ -89,12 +89,12 @@ impl Guard {
         self.child.try_wait()
     }
 
-    /// Leaves it alone when the daemon ends: it has jobs to end on time.
+    /// Leaves it running when the daemon ends: it has jobs to end at their deadlines.
     pub fn leave(self) {}
 
-    /// Ends it, when the daemon has let every job run and is about to end.
+    /// Ends it, when the daemon has thawed every job and is about to end.
     pub fn dismiss(mut self) {
-        // It may have ended by itself already.
+        // It may already have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,10 +1,9 @@
 //! Strict: the other gangs are frozen for the whole slot.
 //!
-//! Measured (examples/switch_cost.rs, 2 CPUs, 2 and 4 jobs, slots of 20 ms): starting the new gang first or stopping the old one first makes
-//! no difference beyond the noise in the median (new one runs after 59 and 58 to 64 µs, old one gone after 35 and 31 µs); with the new
-//! one first the tail is shorter (99th percentile 103 against 124 µs), so that is the order.
-//! Known limit: the kernel takes its one cgroup lock for a freeze, so a switch waits while somebody moves a process between cgroups.
-//! That is why [`crate::kernel_agent`] asks for `favordynmods`.
+//! Measured (examples/switch_cost.rs, 2 CPUs, 2 and 4 jobs, slots of 20 ms): whether the new gang is started first or the old one stopped first makes
+//! no difference beyond the noise in the median (new gang running after 59 and 58 to 64 µs, old one stopped after 35 and 31 µs); with the new one
+//! first the tail is shorter (99th percentile 103 against 124 µs), so that is the order. Known limit: the kernel takes its single cgroup lock for a
+//! freeze, so a switch waits while a process is being moved between cgroups. That is why [`crate::kernel_agent`] mounts with `favordynmods`.
 
 use rustix::io::Errno;
 
@@ -12,10 +11,10 @@ use super::{Mechanism, Order, Phase};
 use crate::switch::JobSwitch;
 use cosched_core::Disposition;
 
-/// The cgroup v2 freezer. It knows no background: what does not run is frozen.
+/// The cgroup v2 freezer. It has no background state: a gang that does not run is frozen.
 #[derive(Debug, Clone, Copy)]
 pub struct Freezer {
-    /// Who comes first at a boundary.
+    /// The order of writes at a boundary.
     pub order: Order,
 }
 
@@ -38,7 +37,7 @@ impl Mechanism for Freezer {
         match to {
             Disposition::Run => {
                 job.set_frozen(false)?;
-                // Only a crowd, after a soft mechanism, or when the file's content is not known.
+                // Writes only for a crowd, after a soft mechanism, or when the file's content is unknown.
                 job.set_idle(false)?;
                 job.set_weight(weight)?;
             }

@@ -1,9 +1,8 @@
-//! How a gang is stopped and started.
+//! The mechanisms that stop and start a gang.
 //!
-//! The problem: at a slot boundary the outgoing gang must leave its CPUs and the incoming one must have them, within a fraction of a
-//! millisecond, for as few system calls as possible. What was measured (reference/live-mechanisms.md, §2): the v2 freezer takes the CPUs
-//! away within 50 µs; weights and cpu.idle act at the scheduler's next tick (4 ms) only; signals are as fast as the freezer, but programs
-//! and their parents see them.
+//! The problem: at a slot boundary the outgoing gang must leave its CPUs and the incoming one must have them, within a fraction of a millisecond, for
+//! as few system calls as possible. Measurements (reference/live-mechanisms.md, §2): the v2 freezer takes the CPUs away within 50 µs; weights and
+//! cpu.idle act at the scheduler's next tick (4 ms) only; signals are as fast as the freezer, but programs and their parents see them.
 //!
 //! | name | outgoing gang | when |
 //! |---|---|---|
@@ -41,7 +40,7 @@ pub enum Phase {
 pub enum Order {
     /// The incoming gang is started, then the outgoing one is stopped.
     IncomingFirst,
-    /// The other way round.
+    /// The outgoing gang is stopped, then the incoming one is started.
     OutgoingFirst,
 }
 
@@ -50,10 +49,10 @@ pub trait Mechanism: Send {
     /// Its name, as `cosched status` shows it.
     fn name(&self) -> &'static str;
 
-    /// Who comes first at a boundary.
+    /// The order of writes at a boundary.
     fn order(&self) -> Order;
 
-    /// True when it knows a background; else [`Disposition::Background`] is the same as [`Disposition::Stop`].
+    /// True when it has a background state; otherwise [`Disposition::Background`] is the same as [`Disposition::Stop`].
     fn has_background(&self) -> bool {
         false
     }
@@ -63,13 +62,13 @@ pub trait Mechanism: Send {
         false
     }
 
-    /// Brings `job` from the state that it has into `to`; a running job gets `weight` (1 to 10000).
+    /// Brings `job` from its present state into `to`; a running job gets `weight` (1 to 10000).
     ///
     /// # Errors
-    /// The kernel's. The job keeps its noted state then, so that the next application tries again.
+    /// The kernel's. The job keeps its recorded state then, so that the next application tries again.
     fn apply(&self, job: &JobSwitch, to: Disposition, weight: u32, phase: Phase) -> Result<(), Errno>;
 
-    /// Lets `job` run as if cosched were not there.
+    /// Lets `job` run as if cosched did not exist.
     ///
     /// # Errors
     /// The kernel's.
@@ -82,7 +81,7 @@ pub trait Mechanism: Send {
     }
 }
 
-/// The weight of a job that nothing is known of.
+/// The weight of a job of which nothing is known.
 pub(crate) const WEIGHT_DEFAULT: u32 = 100;
 
 /// Whether a mechanism works here.
@@ -98,7 +97,7 @@ pub struct Probe {
     pub why: String,
 }
 
-/// Tries what each mechanism needs in a scratch cgroup of `tree`.
+/// Tests the requirements of each mechanism in a scratch cgroup of `tree`.
 pub fn probe(tree: &Tree) -> Vec<Probe> {
     let facts = tree.probe_files();
     let mut found = Vec::new();
@@ -122,7 +121,7 @@ pub fn probe(tree: &Tree) -> Vec<Probe> {
 /// The best usable mechanism for strict or soft switching, or the one that is `wanted` by name.
 ///
 /// # Errors
-/// When the wanted one is unknown or unusable, or none is usable: the message says why and names the usable ones.
+/// The wanted one is unknown or unusable, or none is usable: the message says why and names the usable ones.
 pub fn choose(tree: &Tree, soft: bool, wanted: Option<&str>) -> Result<Box<dyn Mechanism>, Problem> {
     let probes = probe(tree);
     choose_from(&probes, soft, wanted)

@@ -8,15 +8,15 @@ use super::{Mechanism, Order, Phase, WEIGHT_DEFAULT};
 use crate::switch::JobSwitch;
 use cosched_core::Disposition;
 
-/// Stops by SIGSTOP. Like the freezer it knows no background.
+/// Stops by SIGSTOP. Like the freezer it has no background state.
 #[derive(Debug)]
 pub struct Signals {
-    /// Room for a part of cgroup.procs, taken beforehand.
+    /// Room for a part of cgroup.procs, allocated in advance.
     buffer: RefCell<Box<[u8]>>,
 }
 
 impl Signals {
-    /// With its buffer.
+    /// Allocates the buffer.
     pub fn new() -> Signals {
         Signals { buffer: RefCell::new(vec![0; 16 * 1024].into_boxed_slice()) }
     }

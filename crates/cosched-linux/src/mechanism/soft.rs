@@ -1,15 +1,15 @@
-//! Soft: the other gangs may use what the current one leaves idle.
+//! Soft: the other gangs may use CPUs that the current one leaves idle.
 //!
-//! The problem: a gang in the background should run only where and while the current one does not. cpu.idle and weights alone do not
-//! give that: the scheduler (EEVDF, Linux 6.6 and later) lets every entity that has had less than its part run until the next tick, 4 ms
-//! later, and what an entity is owed survives each change of its weight. Gangs that change places at every slot therefore hand such a
-//! chunk on from slot to slot: at slots of 20 ms, 10 to 30 % of the time went to the wrong gang (examples/switch_cost.rs).
+//! The problem: a gang in the background should run only where and while the current one does not. cpu.idle and weights alone do not achieve that:
+//! the scheduler (EEVDF, Linux 6.6 and later) lets every entity that has had less than its share run until the next tick, 4 ms later, and the time
+//! that an entity is owed survives each change of its weight. Gangs that change places at every slot therefore carry such a piece on from slot to
+//! slot: at slots of 20 ms, 10 to 30 % of the time went to the wrong gang (examples/switch_cost.rs).
 //!
-//! The rule: at a switch the others are frozen, as in the strict case. When the idle probe (see [`crate::probe`]) finds a CPU that nobody
-//! uses, one of them is marked as background and thawed. Then it runs on idle CPUs and leaves them at once when the current gang wakes
-//! (a waking process pre-empts an idle one). The price: where the current gang is busy on a part of its CPUs only, those may lose one tick
-//! per slot to each gang that fills. Measured: 0.08 % in the wrong gang at 20 ms and 0.03 % at 100 ms while the current gang is busy; a slot
-//! whose gang sleeps goes to the others for 60 to 80 % of its length.
+//! The rule: at a switch the others are frozen, as in the strict case. When the idle probe (see [`crate::probe`]) finds an idle CPU, one of them is
+//! marked as background and thawed. Then it runs on idle CPUs and leaves them at once when the current gang wakes (a waking process pre-empts an idle
+//! one). The price: where the current gang is busy on a part of its CPUs only, those may lose one tick per slot to each gang that fills. Measured:
+//! 0.08 % in the wrong gang at 20 ms and 0.03 % at 100 ms while the current gang is busy; a slot whose gang sleeps goes to the others for 60 to 80 %
+//! of its length.
 
 use rustix::io::Errno;
 
@@ -22,7 +22,7 @@ use cosched_core::Disposition;
 enum Low {
     /// cpu.idle = 1 (Linux 5.15).
     Idle,
-    /// The least weight that there is.
+    /// The least weight.
     Weight,
 }
 
@@ -30,7 +30,7 @@ enum Low {
 #[derive(Debug, Clone, Copy)]
 pub struct Soft {
     low: Low,
-    /// Who comes first at a boundary.
+    /// The order of writes at a boundary.
     pub order: Order,
 }
 

@@ -1,4 +1,4 @@
-//! The inside of the probe's process.
+//! The main function of the probe's process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,14 +15,14 @@ use crate::observe::{cpus_allowed, monotonic_ns};
 use crate::process::inherited;
 use crate::shared::SharedPage;
 
-/// Queued for longer than this at its wake-up or within a look: somebody else has run.
+/// If the probe was queued for longer than this at its wake-up or while it yields, another process has run.
 const GAP_NS: u64 = 30_000;
-/// Nobody wanted the CPU for this long: it is idle.
+/// If no process wanted the CPU for this long, it is idle.
 const IDLE_NS: u64 = 50_000;
-/// It was offered at least this often, should the hypervisor take that time for itself.
+/// The minimum number of yields in that time, in case the hypervisor takes the time for itself.
 const OFFERS_MIN: u32 = 10;
 
-/// Periods without a look after a report.
+/// The number of periods without a check after a report.
 const REST: u32 = 3;
 
 /// The probe: `args` are the descriptors of the daemon's pidfd, the page and the event. Returns when the daemon has ended.
@@ -34,7 +34,7 @@ pub(crate) fn probe_main(args: &[OsString]) -> Result<(), String> {
     for cpu in cpus_allowed() {
         let (page, event) = (Arc::clone(&page), Arc::clone(&event));
         let watch = move || watch_cpu(cpu, &page, &event);
-        // 64 KiB: it calls a few system calls only, and there is one per CPU.
+        // 64 KiB is enough: it makes a few system calls only, and there is one thread per CPU.
         std::thread::Builder::new().stack_size(64 * 1024).spawn(watch).map_err(|e| format!("no thread: {e}"))?;
     }
     while poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None).is_err() {}
@@ -45,7 +45,7 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
     let mut set = CpuSet::new();
     set.set(cpu as usize);
     if sched_setaffinity(None, &set).is_err() {
-        // The CPU has gone since; the others are still watched.
+        // The CPU has been taken offline; the others are still watched.
         return;
     }
     crate::realtime::no_timer_slack();
@@ -53,7 +53,7 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
     loop {
         let period_us = page.period_us.load(Acquire);
         if period_us == 0 {
-            // Returns at once when the word has changed meanwhile; any other return only means one more look at it.
+            // Returns at once when the word has changed meanwhile; any other return only means that it is checked once more.
             let _ = futex::wait(&page.period_us, futex::Flags::empty(), 0, None);
             continue;
         }
@@ -67,20 +67,20 @@ fn watch_cpu(cpu: u32, page: &SharedPage<Page>, event: &OwnedFd) {
         };
         if late_ns < GAP_NS && is_idle(page, &queue) {
             page.idle.add(cpu);
-            // Only a counter that is full (it cannot be) would refuse.
+            // Only a full counter, which does not happen, would refuse.
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
-            // Whoever fills the CPU now needs no look for a while.
+            // While a gang fills the CPU, no check is needed for a while.
             std::thread::sleep(period * REST);
         }
     }
 }
 
-/// The kernel's account of how long this thread has stood in the queue of its CPU. The clock would do on bare metal; a
-/// virtual machine wakes an idle CPU late, or takes it away for a while, and by the clock it looks busy then.
+/// The kernel's account of how long this thread has waited in the queue of its CPU. The clock would do on bare metal; a virtual machine wakes an idle
+/// CPU late, or takes it away for a while, and by the clock it looks busy then.
 struct Queue(Option<File>);
 
 impl Queue {
-    /// Of the calling thread; of nobody where the kernel keeps no such account (CONFIG_SCHED_INFO).
+    /// That of the calling thread; none where the kernel keeps no such account (CONFIG_SCHED_INFO).
     fn open() -> Queue {
         Queue(File::open("/proc/thread-self/schedstat").ok())
     }
@@ -92,7 +92,7 @@ impl Queue {
     }
 }
 
-/// Offers the CPU to everybody for a moment: true when nobody took it, and the last switch was before that.
+/// Yields the CPU for a moment: true when no process took it, and the last switch was before that.
 fn is_idle(page: &SharedPage<Page>, queue: &Queue) -> bool {
     let before_ns = queue.waited_ns();
     let start_ns = monotonic_ns();

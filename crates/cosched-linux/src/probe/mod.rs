@@ -1,11 +1,11 @@
-//! The idle probe: learns within a slot that a CPU is used by nobody.
+//! The idle probe: detects within a slot that a CPU is idle.
 //!
-//! The problem: a soft gang switch may let another gang run only where the current one leaves a CPU idle, and the kernel tells nobody when
-//! that happens. The rule: a helper process with one thread per CPU, in a cgroup of its own below everything else (cpu.idle), wakes a few
-//! times per slot. On a busy CPU it has to wait for its turn, and sees by that that the CPU is busy. On an idle one it runs at once; if
-//! then nobody else wants the CPU for 50 µs, it says so, by an event descriptor that the slot thread waits on.
-//! It is a process, because v2 cgroups take processes and not threads, and a thread of the daemon's cgroup would weigh as much as the daemon.
-//! It costs a few microseconds per look and CPU. Without it a soft mechanism switches strictly.
+//! The problem: a soft gang switch may let another gang run only where the current one leaves a CPU idle, and the kernel gives no notice when that
+//! happens. The rule: a helper process with one thread per CPU, in a cgroup of its own below everything else (cpu.idle), wakes a few times per slot.
+//! On a busy CPU it has to wait for its turn, which shows that the CPU is busy. On an idle one it runs at once; if then no process wants the CPU for
+//! 50 µs, it reports that, by an event descriptor on which the slot thread waits. It is a process, because v2 cgroups take processes and not threads,
+//! and a thread in the daemon's cgroup would have the daemon's weight. It costs a few microseconds per check and CPU. Without it a soft mechanism
+//! switches strictly.
 
 mod child;
 
@@ -28,20 +28,20 @@ use crate::process::open_pidfd;
 use crate::shared::{Shareable, SharedPage};
 use crate::tree::{Tree, TreeError};
 
-/// Looks per slot, and the bounds of the time between two.
+/// Checks per slot, and the bounds of the time between two.
 const LOOKS_PER_SLOT: u64 = 8;
 const PERIOD_US_MIN: u64 = 1_000;
 const PERIOD_US_MAX: u64 = 10_000;
 
-/// What the slot thread and the probe share.
+/// The page shared by the slot thread and the probe.
 #[derive(Debug)]
 #[repr(C)]
 struct Page {
-    /// Microseconds between two looks; 0: sleep until it changes (a futex).
+    /// Microseconds between two checks; 0: sleep until it changes (a futex).
     period_us: AtomicU32,
-    /// A CPU must have been idle since after this time (CLOCK_MONOTONIC, nanoseconds): the last switch.
+    /// The time of the last switch (CLOCK_MONOTONIC, nanoseconds): a CPU counts as idle only if it was idle after this.
     since_ns: AtomicU64,
-    /// The CPUs that were found idle and not yet told of.
+    /// The CPUs that were found idle and have not been reported yet.
     idle: CpuBits,
 }
 
@@ -57,11 +57,11 @@ pub struct IdleProbe {
 }
 
 impl IdleProbe {
-    /// Starts `exe` (the binary whose `main` is [`crate::guard::guard_main`]) as the probe of this process, in a cgroup of `tree`. It ends by
-    /// itself after the daemon.
+    /// Starts `exe` (the binary whose `main` is [`crate::guard::guard_main`]) as the probe of this process, in a cgroup of `tree`. It ends by itself
+    /// after the daemon.
     ///
     /// # Errors
-    /// When the program cannot be started or put into its cgroup.
+    /// The program cannot be started or put into its cgroup.
     pub fn spawn(exe: &Path, tree: &Tree) -> Result<IdleProbe, TreeError> {
         let failed = |action| TreeError::io(action, exe);
         let (page, event) = prepare().map_err(failed("prepare"))?;
@@ -73,7 +73,7 @@ impl IdleProbe {
         crate::process::keep_descriptors(&mut command, &inherited);
         let mut child = command.spawn().map_err(failed("start"))?;
         if let Err(e) = tree.attach_probe(child.id() as i32) {
-            // A probe outside of its cgroup would compete with the jobs.
+            // A probe outside its cgroup would compete with the jobs.
             let _ = child.kill();
             let _ = child.wait();
             return Err(e);
@@ -86,27 +86,27 @@ impl IdleProbe {
         self.child.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).id() as i32
     }
 
-    /// Looks several times in each slot of `slot_length_ns`. Neither locks nor allocates.
+    /// Makes it check several times in each slot of `slot_length_ns`. Neither locks nor allocates.
     pub(crate) fn arm(&self, slot_length_ns: u64) {
         let period = (slot_length_ns / 1000 / LOOKS_PER_SLOT).clamp(PERIOD_US_MIN, PERIOD_US_MAX) as u32;
         let before = self.page.period_us.swap(period, Release);
         if before == 0 {
-            // Nobody sleeps on a word that we do not wake: an error cannot be.
+            // The address is valid, so there is no error.
             let _ = futex::wake(&self.page.period_us, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 
-    /// Looks no more. Neither locks nor allocates.
+    /// Stops its checks. Neither locks nor allocates.
     pub(crate) fn disarm(&self) {
         self.page.period_us.store(0, Relaxed);
     }
 
-    /// A switch has been made: only what is idle from now on counts.
+    /// Records a switch: only CPUs that are idle from now on count.
     pub(crate) fn note_switch(&self) {
         self.page.since_ns.store(monotonic_ns(), Relaxed);
     }
 
-    /// Takes the CPUs that were reported idle, a bit each; `None` when nothing was.
+    /// Takes the CPUs that were reported idle, a bit each; `None` if there is no report.
     pub(crate) fn take_report(&self) -> Option<[u64; 16]> {
         rustix::io::read(&self.event, &mut [0u8; 8]).is_ok().then(|| self.page.idle.take())
     }
@@ -127,7 +127,7 @@ impl AsFd for IdleProbe {
 impl Drop for IdleProbe {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // It may have ended by itself already.
+        // It may already have ended by itself.
         let _ = child.kill();
         let _ = child.wait();
     }

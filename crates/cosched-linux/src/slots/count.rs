@@ -1,4 +1,4 @@
-//! When the CPU time of gangs is counted: of those that come at the switch, of those that go a moment later.
+//! When the CPU time of gangs is counted: for those that start, at the switch; for those that stop, a moment later.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,10 +9,10 @@ use crate::observe::monotonic_ns;
 use crate::switch::JobSwitch;
 use cosched_core::Disposition;
 
-/// After this a frozen process has left its CPU, and its time is booked. The shortest slot is ten times as long.
+/// After this time a frozen process has left its CPU, and its CPU time is accounted. The shortest slot is ten times as long.
 const SETTLE_NS: u64 = 1_000_000;
 
-/// What has to be counted soon.
+/// The counts that are due soon.
 #[derive(Debug, Default)]
 pub(super) struct Counting {
     pending: Pending,
@@ -23,14 +23,14 @@ pub(super) struct Counting {
 enum Pending {
     #[default]
     Nothing,
-    /// Those that left at the last switch.
+    /// The gangs that stopped at the last switch.
     Leavers,
     /// Every job of the table: its state may have changed.
     All,
 }
 
 impl Counting {
-    /// When the thread must come back, at the latest.
+    /// The latest time at which the thread must come back.
     pub(super) fn due_ns(&self) -> Option<u64> {
         (self.pending != Pending::Nothing).then_some(self.due_ns)
     }
@@ -39,7 +39,7 @@ impl Counting {
         self.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
     }
 
-    /// A regular switch into `slot` is done.
+    /// To be called after a regular switch into `slot`.
     pub(super) fn switched(&mut self, table: &Prepared, slot: i64, shared: &Shared) {
         let Some(turn) = table.turn(slot) else { return };
         for &job in &turn.enter {
@@ -48,7 +48,7 @@ impl Counting {
         self.later(Pending::Leavers);
     }
 
-    /// Every state was written anew.
+    /// To be called when all states have been written again.
     pub(super) fn applied_all(&mut self) {
         self.later(Pending::All);
     }
@@ -58,7 +58,7 @@ impl Counting {
         self.due_ns = monotonic_ns() + SETTLE_NS;
     }
 
-    /// Counts what waits for it; `slot` is the one that began then.
+    /// Makes the pending counts; `slot` is the one that began then.
     pub(super) fn count_if_pending(&mut self, table: &Prepared, slot: i64, shared: &Shared) {
         match std::mem::take(&mut self.pending) {
             Pending::Nothing => {}

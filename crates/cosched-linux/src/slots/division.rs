@@ -1,4 +1,4 @@
-//! Slots that are divided between gangs and neighbours (core, `policy/neighbours.rs`): what the slot thread has to know and to write.
+//! Slots that are divided between gangs and neighbours (core, `policy/neighbours.rs`): the slot thread's input and its writes.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use rustix::io::Errno;
 use super::Shared;
 use crate::treeweight::{TreeWeight, Weighs, Weights};
 
-/// How slots are divided from now on.
+/// A division of slots.
 #[derive(Debug, Clone)]
 pub struct Division {
-    /// What is held.
+    /// The part that is held back for neighbours.
     pub held: Held,
-    /// What the subtree weighs meanwhile.
+    /// The weights of the subtree meanwhile.
     pub weights: Weights,
-    /// Where that is written.
+    /// The files for the weights.
     pub tree: Arc<TreeWeight>,
 }
 
-/// Says how slots are divided, from another thread than the owner's.
+/// Sets the division of slots, from another thread than the owner's.
 #[derive(Clone)]
 pub struct Divider(pub(super) Arc<Shared>);
 
 impl Divider {
-    /// From now on, in place of what was said before.
+    /// Replaces the division from now on.
     pub fn set(&self, division: Division) {
         self.0.divisions.offer(division);
         self.0.wake();
@@ -32,7 +32,7 @@ impl Divider {
 }
 
 impl Division {
-    /// Whether a moment of a slot is held, and when that changes, both after the slot's beginning.
+    /// Whether a moment of a slot is in the part that is held back, and when that changes; both times count from the slot's beginning.
     pub(super) fn phase(&self, slot_length_ns: i64, into_ns: i64) -> (bool, i64) {
         let (held, until_ns) = phase(slot_length_ns as u64, self.held.part, into_ns.max(0) as u64);
         (held && self.is_divided(), until_ns as i64)

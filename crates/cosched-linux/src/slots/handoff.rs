@@ -1,9 +1,9 @@
-//! Giving a value to the slot thread without a lock: it takes the newest, and hands the old ones back for others to drop.
+//! Passes a value to the slot thread without a lock: it takes the newest, and returns the old ones for others to drop.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// A value with room for its place in the list of returned ones.
+/// A value with its link in the list of returned ones.
 pub(super) struct Node<T> {
     pub(super) value: T,
     next: *mut Node<T>,
@@ -12,7 +12,7 @@ pub(super) struct Node<T> {
 // SAFETY: the pointer is only used inside Handoff, which passes whole nodes between threads.
 unsafe impl<T: Send> Send for Node<T> {}
 
-/// One place for the newest value, and a list of returned ones.
+/// A slot for the newest value, and a list of returned ones.
 pub(super) struct Handoff<T> {
     pending: AtomicPtr<Node<T>>,
     returned: AtomicPtr<Node<T>>,

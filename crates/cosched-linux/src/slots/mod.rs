@@ -1,9 +1,9 @@
 //! The slot thread: switches gangs on the wall clock.
 //!
-//! The problem: at every slot boundary the right gangs must stop and start, on time, on a machine whose CPUs are all busy. The rule: one
-//! thread of real-time priority sleeps on an absolute timer of the wall clock; everything it writes was opened and formatted before; on
-//! the way of a switch it neither allocates nor locks. Tables and mechanisms reach it through an exchange of pointers, and the old ones are
-//! dropped by whoever installs the next. A clock that is set makes it look anew. Without a switch or a look ahead it sleeps for good.
+//! The problem: at every slot boundary the right gangs must stop and start, on time, on a machine whose CPUs are all busy. The rule: one thread of
+//! real-time priority sleeps on an absolute timer of the wall clock; everything it writes was opened and formatted before; on the way of a switch it
+//! neither allocates nor locks. Tables and mechanisms reach it through an exchange of pointers, and the old ones are dropped by the thread that
+//! installs the next. When the clock is set, it computes its times again. With no switch or sample due it sleeps indefinitely.
 
 mod boost;
 mod count;
@@ -38,21 +38,21 @@ use worker::Worker;
 /// One job of a table, with its open switch.
 pub type Entry = cosched_core::Entry<Arc<JobSwitch>>;
 
-/// What runs when.
+/// The table of when which job runs.
 pub type Table = cosched_core::Table<Arc<JobSwitch>>;
 
 type Prepared = cosched_core::Prepared<Arc<JobSwitch>>;
 
-/// How the slot thread starts.
+/// The options of the slot thread.
 #[derive(Debug, Clone, Default)]
 pub struct SlotConfig {
-    /// The SCHED_FIFO priority, 1 to 99; 0 asks for none. A low one (10) is enough against everything fair.
+    /// The SCHED_FIFO priority, 1 to 99; 0 requests none. A low one (10) is enough against everything fair.
     pub priority: i32,
     /// The page to stamp at least four times per lease.
     pub beat: Option<Arc<Beat>>,
 }
 
-/// What the thread and its owner share.
+/// The state shared by the thread and its owner.
 struct Shared {
     tables: Handoff<Prepared>,
     mechanisms: Handoff<Box<dyn Mechanism>>,
@@ -63,11 +63,11 @@ struct Shared {
     stop: AtomicBool,
     wake: OwnedFd,
     counters: Counters,
-    /// The number of the table that the thread has taken last.
+    /// The number of the last table that the thread has taken.
     taken: AtomicU64,
 }
 
-/// The running slot thread, with the idle probe. Dropping it stops it, which lets every job run.
+/// The running slot thread, with the idle probe. Dropping it stops it, which releases every job.
 pub struct SlotThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -75,16 +75,16 @@ pub struct SlotThread {
     tables: AtomicU64,
     /// The last table that was installed.
     last: Mutex<Option<Table>>,
-    /// The threads for jobs that want very short turns, once there was one.
+    /// The threads for jobs that need very short turns, once there was such a job.
     ticks: Mutex<Option<Ticks>>,
 }
 
 impl SlotThread {
-    /// Starts the thread. It must stay in a cgroup with a real-time budget: the root, where CONFIG_RT_GROUP_SCHED is on.
-    /// Real-time priority that is not permitted is no error: see [`SlotThread::realtime_priority`].
+    /// Starts the thread. It must stay in a cgroup with a real-time budget: the root, where CONFIG_RT_GROUP_SCHED is on. Missing permission for
+    /// real-time priority is no error: see [`SlotThread::realtime_priority`].
     ///
     /// # Errors
-    /// When the kernel gives no thread, timer or event descriptor.
+    /// The kernel gives no thread, timer or event descriptor.
     pub fn start(config: SlotConfig, mechanism: Box<dyn Mechanism>) -> io::Result<SlotThread> {
         let shared = Arc::new(Shared {
             tables: Handoff::new(),
@@ -103,7 +103,7 @@ impl SlotThread {
         let mut worker = Worker::new(Arc::clone(&shared), config.beat)?;
         let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new().name("cosched-slots".into()).spawn(move || {
-            // The owner waits for this word, so it cannot have gone.
+            // The owner waits for this message, so the receiver exists.
             let _ = tell.send(raise_priority(config.priority));
             worker.run();
         })?;
@@ -118,11 +118,11 @@ impl SlotThread {
         })
     }
 
-    /// Puts a table in force. The thread is woken and applies the present slot's states at once; jobs of the old table that the new
-    /// one does not have are let run. Also drops tables that the thread is done with.
+    /// Puts a table in force. The thread is woken and applies the present slot's states at once; jobs that are only in the old table are released.
+    /// Also drops tables that the thread no longer uses.
     ///
-    /// One that says what the last one says wakes nobody: most new plans change nothing here, and the thread takes a CPU from whoever
-    /// has just been told of the plan.
+    /// A table that equals the last one does not wake the thread: most new plans change nothing here, and the thread would take a CPU from a process
+    /// that has just been told of the plan.
     pub fn install(&self, table: Table) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_some_and(|last| last.is_as(&table)) {
@@ -134,7 +134,7 @@ impl SlotThread {
         self.shared.wake();
     }
 
-    /// Waits until the thread has taken the last table, so that it touches no job that this one does not have.
+    /// Waits until the thread has taken the last table, so that it touches no job that is not in it.
     ///
     /// Returns false when that takes longer than `limit`.
     pub fn wait_installed(&self, limit: Duration) -> bool {
@@ -154,23 +154,24 @@ impl SlotThread {
         self.shared.wake();
     }
 
-    /// Gives it the idle probe. Until then a soft mechanism switches strictly: nobody tells when a CPU is idle.
+    /// Sets the idle probe. Until then a soft mechanism switches strictly, because idle CPUs are unknown.
     pub fn set_probe(&self, probe: IdleProbe) {
         self.shared.probes.offer(probe);
         self.shared.wake();
     }
 
-    /// Says which jobs may be boosted from now on, in place of those before ([`Boost::none`] ends it). Only those that are in the
-    /// table, with [`Disposition::Run`](cosched_core::Disposition::Run) for good, are touched.
+    /// Sets the jobs that may be boosted from now on ([`Boost::none`]: none). Only those that are in the table, with
+    /// [`Disposition::Run`](cosched_core::Disposition::Run) permanently, are touched.
     pub fn set_boost(&self, boost: Boost) {
         self.shared.boosts.offer(boost);
         self.shared.wake();
     }
 
-    /// A job's wish for very short turns ([`JobSwitch::want_ticks`]) has changed, or is new: from now on the threads on these CPUs serve it.
+    /// To be called when a job's setting for very short turns ([`JobSwitch::want_ticks`]) has changed: from now on the threads on these CPUs follow
+    /// it.
     ///
     /// # Errors
-    /// The kernel's, where there are no such threads yet and it gives none, or no real-time priority.
+    /// The kernel's, if the threads do not exist yet and it gives none, or no real-time priority.
     pub fn heed_ticks(&self, cpus: &[u32]) -> io::Result<()> {
         let mut ticks = self.ticks.lock().unwrap_or_else(PoisonError::into_inner);
         if ticks.is_none() {
@@ -180,22 +181,22 @@ impl SlotThread {
         Ok(())
     }
 
-    /// Says how slots are divided between gangs and neighbours, from any thread. Until then they are not.
+    /// The handle that sets the division of slots between gangs and neighbours, from any thread. Until it is set they are not divided.
     pub fn divider(&self) -> Divider {
         Divider(Arc::clone(&self.shared))
     }
 
-    /// What it has measured.
+    /// Its measurements.
     pub fn stats(&self) -> SwitchStats {
         self.shared.counters.snapshot()
     }
 
-    /// The distributions that it has measured.
+    /// The distributions of its measurements.
     pub fn histograms(&self) -> SwitchHistograms {
         self.shared.counters.histograms()
     }
 
-    /// How many installed tables it has not taken yet; 0 but for moments.
+    /// The number of installed tables that it has not taken yet; 0 except for moments.
     pub fn tables_waiting(&self) -> u64 {
         self.tables.load(Relaxed).saturating_sub(self.shared.taken.load(Acquire))
     }
@@ -205,7 +206,7 @@ impl SlotThread {
         self.shared.counters.reset();
     }
 
-    /// The SCHED_FIFO priority that it has; none when that was not permitted.
+    /// Its SCHED_FIFO priority; `None` when that was not permitted.
     pub fn realtime_priority(&self) -> Option<i32> {
         self.priority.as_ref().ok().copied()
     }
@@ -215,7 +216,7 @@ impl SlotThread {
         self.priority.as_ref().err().map(String::as_str)
     }
 
-    /// Stops the thread and waits for it. Every job of its table is let run before.
+    /// Stops the thread and waits for it. Every job of its table is released before.
     pub fn stop(mut self) {
         self.finish();
     }
@@ -224,7 +225,7 @@ impl SlotThread {
         self.shared.stop.store(true, Release);
         self.shared.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed, and its jobs were released on the way.
+            // A panic of the thread has been printed, and its jobs were released while unwinding.
             let _ = thread.join();
         }
     }
@@ -238,7 +239,7 @@ impl Drop for SlotThread {
 
 impl Shared {
     fn wake(&self) {
-        // A full counter (it cannot be) would have woken the thread already.
+        // A full counter, which does not happen, would have woken the thread already.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 }

@@ -1,8 +1,8 @@
-//! Very short turns for jobs whose threads only spin and are more than the CPUs.
+//! Very short turns for jobs whose threads only spin and outnumber the CPUs.
 //!
-//! The problem: such a thread keeps its CPU until the next tick of the kernel (4 ms at 250 Hz), although the thread for which it
-//! waits is queued on the same CPU. No gang helps, and there is nothing to interpose. The rule: while a job that asked for it runs, a thread on
-//! each of its CPUs wakes every [`PERIOD`] and sleeps again at once, so that the fair scheduler picks a thread again (decision 0050).
+//! The problem: such a thread keeps its CPU until the kernel's next tick (4 ms at 250 Hz), although the thread for which it waits is queued on the
+//! same CPU. Gang scheduling does not help, and there is no call to interpose. The rule: while a job with this setting runs, a thread on each of its
+//! CPUs wakes every [`PERIOD`] and sleeps again at once, so that the fair scheduler picks a thread again (decision 0050).
 
 use std::io;
 use std::num::NonZeroU64;
@@ -16,17 +16,17 @@ use rustix::thread::{CpuSet, futex, sched_setaffinity, set_current_timer_slack};
 use crate::cpubits::{CpuBits, WORDS};
 use crate::realtime;
 
-/// Time between two wake-ups of a thread: 5 % of a CPU for turns of a sixteenth of a tick (decision 0050 has others).
+/// Time between two wake-ups of a thread: 5 % of a CPU for turns of a sixteenth of a tick (decision 0050 compares others).
 const PERIOD: Duration = Duration::from_micros(250);
 /// Below the slot thread, above every program of ordinary priority.
 const PRIORITY: i32 = 1;
 
-/// What the slot thread and the ticking threads share.
+/// The state shared by the slot thread and the ticking threads.
 #[derive(Debug)]
 pub(super) struct TickState {
     /// For each CPU 1 while its thread ticks; a futex.
     on: [AtomicU32; WORDS * 64],
-    /// The CPUs that have one.
+    /// The CPUs that have such a thread.
     threads: CpuBits,
     stop: AtomicBool,
     pub(super) has_threads: AtomicBool,
@@ -40,7 +40,7 @@ impl Default for TickState {
 }
 
 impl TickState {
-    /// Has the threads of these CPUs tick, and no others: a store for each CPU that changes, and a system call where it begins.
+    /// Lets exactly the threads of these CPUs tick: a store for each CPU that changes, and a system call for each that starts.
     pub(super) fn set(&self, cpus: &[u64; WORDS]) {
         let mut threads = [0; WORDS];
         self.threads.join_into(&mut threads);
@@ -55,7 +55,7 @@ impl TickState {
 
     fn turn(on: &AtomicU32, wanted: u32) {
         if on.swap(wanted, Relaxed) < wanted {
-            // It fails for no address of this process.
+            // The address is valid, so there is no error.
             let _ = futex::wake(on, futex::Flags::PRIVATE, 1);
         }
     }
@@ -65,7 +65,7 @@ impl TickState {
             if on.load(Relaxed) == 1 {
                 std::thread::sleep(PERIOD);
             } else {
-                // Woken early or late: the state is looked at again.
+                // Whether it was woken early or late, the state is checked again.
                 let _ = futex::wait(on, futex::Flags::PRIVATE, 0, None);
             }
         }
@@ -91,7 +91,7 @@ impl Ticks {
             let thread = std::thread::Builder::new().name(format!("cosched-tick{cpu}")).spawn(move || {
                 let prepared = prepare(cpu as usize);
                 let may_run = prepared.is_ok();
-                // Without a listener another thread has failed, and all are stopped.
+                // Without a receiver another thread has failed, and all are being stopped.
                 let _ = tell.send(prepared);
                 drop(tell);
                 if may_run {
@@ -111,7 +111,7 @@ impl Drop for Ticks {
     fn drop(&mut self) {
         self.state.has_threads.store(false, Release);
         self.state.stop.store(true, Release);
-        // A thread that is about to wait must not.
+        // A thread that is about to wait must not do so.
         self.state.set(&[u64::MAX; WORDS]);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -125,7 +125,7 @@ fn prepare(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set)?;
-    // Else a sleep is 50 µs longer.
+    // Otherwise each sleep is 50 µs longer.
     set_current_timer_slack(Some(NonZeroU64::MIN))?;
     realtime::become_realtime(PRIORITY)
 }

@@ -1,4 +1,4 @@
-//! The inside of the slot thread.
+//! The loop of the slot thread.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,15 +35,15 @@ pub(super) struct Worker {
     slot: i64,
     next_slot: Option<i64>,
     probe: Option<Box<Node<IdleProbe>>>,
-    /// Of so many jobs at the head of the present turn's list some fill idle CPUs.
+    /// Among this many jobs at the head of the present turn's list, some use idle CPUs.
     filled: usize,
     boost: Option<Box<Node<Boost>>>,
     division: Option<Box<Node<Division>>>,
-    /// The present part of the slot is held for neighbours, since when.
+    /// Since when the present part of the slot is held back for neighbours; `None` in the gangs' part.
     held_since_ns: Option<u64>,
     /// The bell of the boost has rung.
     rung: bool,
-    /// What the timer is set to.
+    /// The time for which the timer is set.
     armed_ns: Option<i64>,
     beaten_at_ns: u64,
     thaws_seen: u64,
@@ -100,7 +100,7 @@ impl Worker {
         self.release_all();
     }
 
-    /// At a boundary: the differences of the next turn; after a clock jump or a missed boundary: everything.
+    /// At a boundary: writes the differences of the next turn; after a clock jump or a missed boundary: everything.
     fn switch_if_due(&mut self, now_ns: i64) {
         let (Some(table), Some(next)) = (&self.table, self.next_slot) else { return };
         let slot = table.value.slot_at(now_ns);
@@ -137,7 +137,7 @@ impl Worker {
         for &job in &turn.leave {
             apply(job, table.jobs[usize::from(job)].otherwise);
         }
-        // The slots without a change between the last switch and this one have had the same turn.
+        // The slots without a change between the last switch and this one had the same turn.
         let filled = fills(table, self.slot, self.held_since_ns.is_some()).take(self.filled);
         for job in filled.filter(|job| table.state(usize::from(*job), slot) != Disposition::Run) {
             apply(job, table.jobs[usize::from(job)].otherwise);
@@ -175,7 +175,7 @@ impl Worker {
         let (mechanism, table) = (&mechanism.value, &table.value);
         let incoming_first = mechanism.order() == Order::IncomingFirst;
         let next_slot = table.next_change(slot);
-        // Where nothing changes places, the kernel's own background is exact enough: it needs no probe.
+        // If no gangs change places, the kernel's own background is exact enough, and no probe is needed.
         let phase = if next_slot.is_none() && !runs_adopted(table, slot) { Phase::Fill } else { Phase::Switch };
         for running in [incoming_first, !incoming_first] {
             for (job, entry) in table.jobs.iter().enumerate() {
@@ -197,7 +197,7 @@ impl Worker {
         self.set_probe();
     }
 
-    /// The probe looks only while somebody may fill.
+    /// The probe checks only while there are jobs that may use idle CPUs.
     fn set_probe(&self) {
         let Some(probe) = &self.probe else { return };
         probe.value.note_switch();
@@ -210,7 +210,7 @@ impl Worker {
         }
     }
 
-    /// The probe has found an idle CPU: one more job may use it, the first that has it in its place.
+    /// The probe has found an idle CPU: one more job may use it, the first that has this CPU in its place.
     fn fill_if_idle(&mut self) {
         let Some(probe) = &self.probe else { return };
         let held = self.held_since_ns.is_some();
@@ -229,13 +229,13 @@ impl Worker {
         self.shared.counters.fills.fetch_add(1, Relaxed);
     }
 
-    /// Jobs in the background may run where the present gang does not: at the next switch, or in the held part of this slot.
+    /// Whether jobs in the background may run where the present gang does not: until the next switch, or in the held part of this slot.
     fn looks_for_idle(&self, table: &Prepared) -> bool {
         let holds = self.is_divided_to_fill() && table.holds(self.slot).next().is_some();
         (self.next_slot.is_some() && table.may_fill()) || holds
     }
 
-    /// In the held part of a slot its gangs stand still together; a CPU that no neighbour uses they may fill, like everybody.
+    /// At the begin and end of the held part of a slot: its gangs are stopped together, but, like other jobs, may use a CPU that no neighbour uses.
     fn divide_if_due(&mut self) {
         let Some(held) = self.phase().map(|(held, _)| held) else { return };
         if held == self.held_since_ns.is_some() {
@@ -271,7 +271,7 @@ impl Worker {
         }
     }
 
-    /// Whether the present moment is held, and when that changes, on the wall clock. None where slots are not divided.
+    /// Whether the present moment is in the held part, and when that changes, on the wall clock. `None` where slots are not divided.
     fn phase(&self) -> Option<(bool, i64)> {
         let (table, division) = (&self.table.as_ref()?.value, &self.division.as_ref()?.value);
         let now_ns = realtime_ns();
@@ -305,14 +305,14 @@ impl Worker {
         self.set_probe();
     }
 
-    /// Writes what the subtree weighs in a part of the slot that is held, or is not.
+    /// Writes the weight of the subtree for the held part of the slot, or the rest.
     fn weigh(&self, held: bool) {
         let Some(division) = &self.division else { return };
         let divided = self.table.as_ref().is_some_and(|table| table.value.turn(self.slot).is_some());
         note(&self.shared, division.value.weigh(held, divided));
     }
 
-    /// Very short turns while a job that wants them runs.
+    /// Switches very short turns on while a job with that setting runs.
     fn tick_if_wanted(&self) {
         let ticks = &self.shared.ticks;
         if !ticks.has_threads.load(Acquire) {
@@ -411,8 +411,8 @@ impl Worker {
         }
     }
 
-    /// The sign of life. When the guard has thawed, or this thread stood still for longer than a lease (so that the guard may be about
-    /// to), what is remembered of the files is no longer true: everything is written anew.
+    /// The heartbeat. When the guard has thawed the jobs, or this thread was stopped for longer than a lease (so that the guard may be about to), the
+    /// remembered contents of the files are no longer valid: everything is written again.
     fn stamp(&mut self) {
         let Some(beat) = &self.beat else { return };
         let now_ns = monotonic_ns();
@@ -439,7 +439,7 @@ impl Worker {
         self.apply_all_now();
     }
 
-    /// Until the next boundary, the next look or beat, a word of the probe, the bell or the owner.
+    /// Sleeps until the next boundary, the next sample or heartbeat, a message of the probe, the bell or the owner.
     fn sleep(&mut self) {
         let boundary_ns = match (&self.table, self.next_slot) {
             (Some(table), Some(slot)) => Some(table.value.boundary_ns(slot)),
@@ -454,19 +454,19 @@ impl Worker {
             let wait_ns = due_ns.saturating_sub(now_ns);
             Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
         });
-        // Without a probe or a bell the wake descriptor stands in its place.
+        // Without a probe or a bell the wake descriptor is used in its place.
         let wake = self.shared.wake.as_fd();
         let probe = self.probe.as_ref().map_or(wake, |probe| probe.value.as_fd());
         let bell = self.boost.as_ref().and_then(|boost| boost.value.bell(now_ns));
         let wait_for = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = [self.timer.as_fd(), wake, probe, bell.unwrap_or(wake)].map(wait_for);
-        // An interrupted sleep only means one more look.
+        // An interrupted sleep only means one more round.
         let _ = poll(&mut fds, timeout.as_ref());
         let (timer_fired, woken) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
         self.rung = bell.is_some() && !fds[3].revents().is_empty();
         let mut count = [0u8; 8];
         if timer_fired {
-            // ECANCELED says that the clock was set; either way the times are looked at anew.
+            // ECANCELED means that the clock was set; either way the times are computed again.
             let _ = rustix::io::read(&self.timer, &mut count);
             self.armed_ns = None;
         }
@@ -492,27 +492,27 @@ impl Worker {
     }
 }
 
-/// Whether an adopted job runs in this slot: against it the idle mark of who fills means nothing.
+/// Whether an adopted job runs in this slot: the idle mark of jobs that use idle CPUs has no effect against it.
 fn runs_adopted(table: &Prepared, slot: i64) -> bool {
     let runs = |(at, entry): (usize, &Entry)| entry.switch.is_adopted() && table.state(at, slot) == Disposition::Run;
     table.jobs.iter().enumerate().any(runs)
 }
 
-/// Who may fill idle CPUs, in their order; in the held part of a slot its own gangs first.
+/// The jobs that may use idle CPUs, in order; in the held part of a slot its own gangs first.
 fn fills(table: &Prepared, slot: i64, held: bool) -> impl Iterator<Item = u16> {
     let own =
         table.holds(slot).filter(move |job| held && table.jobs[usize::from(*job)].otherwise == Disposition::Background);
     own.chain(table.fills(slot))
 }
 
-/// A panic must not leave jobs stopped either.
+/// A panic must not leave jobs stopped, either.
 impl Drop for Worker {
     fn drop(&mut self) {
         self.release_all();
     }
 }
 
-/// From now on the job has no slots.
+/// Releases a job: it has no slots from now on.
 fn release(shared: &Shared, mechanism: &dyn Mechanism, job: &JobSwitch) {
     note(shared, mechanism.release(job));
     job.cpu.forget();

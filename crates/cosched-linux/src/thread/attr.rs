@@ -1,16 +1,16 @@
-//! The system calls behind a thread's scheduling, each with an error of the kernel and nothing more.
+//! The system calls for a thread's scheduling, with the kernel's errors as they are.
 
 use std::io;
 
 use rustix::process::{Pid, Resource, getpriority_process, getrlimit, setpriority_process};
 use rustix::thread::{CapabilitySet, CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The scheduling attributes of a thread as the kernel tells them.
+/// The scheduling attributes of a thread in the kernel's form.
 pub(super) type Attr = libc::sched_attr;
 
 const SIZE: u32 = size_of::<Attr>() as u32;
 
-/// What `sched_getattr` says of thread `tid`.
+/// The result of `sched_getattr` for thread `tid`.
 pub(super) fn get(tid: Pid) -> io::Result<Attr> {
     // SAFETY: sched_attr is plain numbers, for which all zero is a value.
     let mut attr: Attr = unsafe { std::mem::zeroed() };
@@ -44,7 +44,7 @@ pub(super) fn set_nice(tid: Pid, nice: i32) -> io::Result<()> {
     Ok(setpriority_process(Some(tid), nice)?)
 }
 
-/// The CPUs that thread `tid` may use, in rising order.
+/// The CPUs that thread `tid` may use, in ascending order.
 pub(super) fn cpus(tid: Pid) -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(Some(tid))?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
@@ -63,15 +63,15 @@ pub(super) fn nice_min_unprivileged() -> i32 {
     20 - limit as i32
 }
 
-/// Whether the calling thread may do what is not everybody's right (CAP_SYS_NICE).
+/// Whether the calling thread has CAP_SYS_NICE.
 pub(super) fn is_privileged() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
 }
 
-/// The CPU time of thread `tid` until now, in nanoseconds. The kernel adds up what a running thread has used, which its files
-/// in /proc do not show before the next tick. None once the thread has ended.
+/// The CPU time of thread `tid` until now, in nanoseconds. The kernel adds the time of a running thread up to the present, which its files in /proc
+/// do not show before the next tick. `None` once the thread has ended.
 pub(super) fn cpu_ns(tid: Pid) -> Option<u64> {
-    // Linux makes a clock's number of a thread's in this way: bit 2 is for threads, 2 is the scheduler's clock.
+    // Linux encodes the number of a thread's clock in this way: bit 2 is for threads, 2 is the scheduler's clock.
     let clock = (!tid.as_raw_pid() << 3) | 0b100 | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a live timespec, which the call fills; an unknown clock is an error, nothing else.

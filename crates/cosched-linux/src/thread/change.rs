@@ -1,4 +1,4 @@
-//! Reading, changing and restoring a thread's scheduling.
+//! Reads, changes and restores a thread's scheduling.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -9,24 +9,24 @@ use rustix::thread::CpuSet;
 use super::error::{class_right, nice_right};
 use super::{Class, Thread, ThreadError, attr};
 
-/// What a thread's scheduling was at some time: enough to put it back.
+/// A thread's scheduling at some time: enough to restore it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scheduling {
     /// Nice value, −20 (most) to 19 (least).
     pub nice: i8,
     /// Slice in nanoseconds; 0 on kernels before 6.12, which have no slice per thread, and where the class hides it (fifo).
     pub slice_ns: u64,
-    /// The slice is the system's, not one of its own.
+    /// Whether the slice is the system's, not one of the thread's own.
     pub slice_is_default: bool,
     /// Scheduling class.
     pub class: Class,
-    /// The CPUs that it may use, in rising order.
+    /// The CPUs that it may use, in ascending order.
     pub cpus: Vec<usize>,
-    /// SCHED_RESET_ON_FORK: its children begin with the default.
+    /// SCHED_RESET_ON_FORK: its children start with the default.
     reset_on_fork: bool,
 }
 
-/// The slices that the kernel takes, in microseconds; it cuts others off at these ends.
+/// The range of slices, in microseconds; the kernel clamps others to it.
 pub const fn slice_us_range() -> RangeInclusive<u32> {
     100..=100_000
 }
@@ -52,7 +52,7 @@ impl Thread {
         })
     }
 
-    /// Sets the nice value. A higher one (less CPU) is everybody's right; back again needs privilege.
+    /// Sets the nice value. Raising it (less CPU) is always permitted; lowering it again needs privilege.
     ///
     /// # Errors
     /// [`ThreadError::NoRight`], [`ThreadError::OutOfRange`], [`ThreadError::Gone`].
@@ -78,7 +78,7 @@ impl Thread {
         self.put_slice_ns(u64::from(slice_us) * 1000, &what)
     }
 
-    /// Gives it the system's slice again.
+    /// Restores the system's slice.
     ///
     /// # Errors
     /// As [`Thread::set_slice_us`].
@@ -141,11 +141,10 @@ impl Thread {
         Err(ThreadError::NotSupported { what: format!("class {class}"), tid: self.tid(), why })
     }
 
-    /// Lets it use these CPUs only, and returns those that the kernel took: it leaves out what the cpuset does not allow.
+    /// Restricts it to these CPUs, and returns those that are in force: the kernel leaves out CPUs that the cpuset does not allow.
     ///
     /// # Errors
-    /// [`ThreadError::OutOfRange`] for an empty list, a CPU that no set holds, or CPUs of which none may be used;
-    /// [`ThreadError::Gone`].
+    /// [`ThreadError::OutOfRange`] for an empty list, a CPU beyond the largest set, or CPUs of which none may be used; [`ThreadError::Gone`].
     pub fn set_cpus(&self, cpus: &[usize]) -> Result<Vec<usize>, ThreadError> {
         let what = format!("CPUs {cpus:?}");
         if cpus.is_empty() || cpus.iter().any(|&cpu| cpu >= CpuSet::MAX_CPU) {
@@ -163,8 +162,8 @@ impl Thread {
         }
     }
 
-    /// Puts back what [`Thread::scheduling`] told before. What is as it was is not touched, so an undo asks for no right that it
-    /// does not need; one thing refused does not keep the others from being put back.
+    /// Restores the settings that [`Thread::scheduling`] returned before. Unchanged settings are not touched, so an undo needs no right without a
+    /// reason; a refusal of one setting does not keep the others from being restored.
     ///
     /// # Errors
     /// The first refusal.
@@ -176,7 +175,7 @@ impl Thread {
                 outcome = result;
             }
         };
-        // Only a fair class takes a slice: it is put back on whichever side of the change of class is fair.
+        // Only a fair class has a slice: it is restored on whichever side of the change of class is fair.
         note(self.restore_slice(before));
         if (now.class, now.reset_on_fork) != (before.class, before.reset_on_fork) {
             note(self.put_class(before.class, before.reset_on_fork));
@@ -227,7 +226,8 @@ fn policy_of(class: Class) -> (i32, i32) {
     }
 }
 
-/// The system's slice. The kernel tells a thread's slice, not whether it is its own; so a thread without one is asked once.
+/// The system's slice. The kernel reports a thread's slice, but not whether it is its own; so it is read once from a new thread, which has none of
+/// its own.
 fn default_slice_ns() -> Option<u64> {
     static SLICE_NS: OnceLock<Option<u64>> = OnceLock::new();
     fn ask() -> Option<u64> {

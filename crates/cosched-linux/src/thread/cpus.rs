@@ -1,14 +1,14 @@
-//! The CPUs that a process may use, and what all processes together do with them.
+//! The CPUs that a process may use, and the CPU time that all processes together use on them.
 
 use std::fs;
 
-/// How many threads of this process can run at a time: its CPUs, cut by the quota of its cgroups.
+/// The number of threads of this process that can run at a time: its CPUs, limited by the quota of its cgroups.
 pub fn cpus_usable() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// CPU time that was used on these CPUs since boot, by everybody, nanoseconds: of processes, of interrupts, and what a
-/// hypervisor took (/proc/stat). Counted in ticks of 10 ms. None when /proc/stat cannot be read or lacks one of the CPUs.
+/// The CPU time used on these CPUs since boot, in nanoseconds: by all processes, by interrupts, and by a hypervisor (/proc/stat). Counted in ticks of
+/// 10 ms. `None` when /proc/stat cannot be read or lacks one of the CPUs.
 pub fn cpus_busy_ns(cpus: &[usize]) -> Option<u64> {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     busy_ticks(&fs::read_to_string("/proc/stat").ok()?, cpus).map(|ticks| ticks * tick_ns)
@@ -22,7 +22,7 @@ fn busy_ticks(stat: &str, cpus: &[usize]) -> Option<u64> {
     cpus.iter().map(of).sum()
 }
 
-/// user nice system idle iowait irq softirq steal; guests' time is in user and nice already.
+/// user nice system idle iowait irq softirq steal; guests' time is included in user and nice.
 fn busy_of(fields: &str) -> Option<u64> {
     let numbers: Vec<u64> = fields.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
     let [user, nice, system, _, _, irq, softirq, steal, ..] = numbers[..] else { return None };

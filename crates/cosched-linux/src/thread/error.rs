@@ -1,39 +1,39 @@
-//! What can go wrong when a thread's scheduling is read or changed.
+//! Errors of reading or changing a thread's scheduling.
 
 use std::io;
 
 use super::Class;
 use super::attr::nice_min_unprivileged;
 
-/// A change that did not happen, or a thread that cannot be asked. The message says what, why and what would help.
+/// A change that failed, or a thread that cannot be read. The message says what, why and what would help.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
     /// The kernel refuses this user (EPERM, EACCES).
     #[error("{what} of thread {tid}: not permitted: {right}")]
     NoRight {
-        /// What was asked for, e.g. `nice -5`.
+        /// The requested setting, e.g. `nice -5`.
         what: String,
         /// The thread.
         tid: i32,
-        /// Which right is missing and how one gets it.
+        /// The missing right and how to get it.
         right: String,
     },
-    /// This kernel does not know the setting (EINVAL, E2BIG, ENOSYS) or took it without effect.
+    /// The setting is unknown to this kernel (EINVAL, E2BIG, ENOSYS) or had no effect.
     #[error("{what} of thread {tid}: this kernel does not support it ({why})")]
     NotSupported {
-        /// What was asked for.
+        /// The requested setting.
         what: String,
         /// The thread.
         tid: i32,
         /// What the kernel did, and which kernel is needed.
         why: String,
     },
-    /// The value is not one that any kernel takes; nothing was changed.
+    /// No kernel accepts the value; nothing was changed.
     #[error("{what}: {why}")]
     OutOfRange {
-        /// What was asked for.
+        /// The requested setting.
         what: String,
-        /// Which values there are.
+        /// The allowed values.
         why: String,
     },
     /// The thread has ended, or is not one of this process.
@@ -45,7 +45,7 @@ pub enum ThreadError {
     /// Any other error of the kernel.
     #[error("{what} of thread {tid}: {source}")]
     Os {
-        /// What was asked for.
+        /// The requested setting.
         what: String,
         /// The thread.
         tid: i32,
@@ -55,7 +55,7 @@ pub enum ThreadError {
 }
 
 impl ThreadError {
-    /// The reason alone, for messages that say themselves what was asked for.
+    /// The reason alone, for messages that name the request themselves.
     pub fn why(&self) -> String {
         match self {
             ThreadError::NoRight { right, .. } => format!("it is not permitted: {right}"),
@@ -66,12 +66,12 @@ impl ThreadError {
         }
     }
 
-    /// True where trying again in this process is of no use: no right, or not supported.
+    /// True where retrying in this process is useless: no right, or not supported.
     pub fn is_refusal(&self) -> bool {
         matches!(self, ThreadError::NoRight { .. } | ThreadError::NotSupported { .. })
     }
 
-    /// The kernel's `source` about `what`, where a refusal means that `right` is missing.
+    /// Converts the kernel's error `source` about `what`; if it is a refusal, `right` is missing.
     pub(super) fn of(what: String, tid: i32, right: impl FnOnce() -> String, source: io::Error) -> ThreadError {
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => ThreadError::NoRight { what, tid, right: right() },

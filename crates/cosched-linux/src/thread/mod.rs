@@ -1,13 +1,12 @@
-//! The scheduling of single threads of this process: nice value, slice, class, CPUs; and what each has used.
+//! The scheduling of single threads of this process: nice value, slice, class, CPUs; and the usage of each.
 //!
 //! Linux schedules threads, not processes: each has a nice value, a policy and a set of CPUs of its own. Since Linux 6.12 it also has
 //! its own slice: a shorter one gives an earlier deadline, so a thread that runs seldom and briefly gets its CPU sooner, and a longer
 //! one is preempted less often, at the same share (`sched_setattr` with a runtime in a fair class). That is the "lengthen or
 //! shorten timeslices" that Roysden 2004, section 5, asked for; it needs no privilege.
 //!
-//! A [`Thread`] is a handle that never means another thread than the one it was made for. [`Thread::scheduling`] reads the present
-//! settings, [`Thread::restore`] puts them back. After each change the kernel's answer is read back, so a setting that was
-//! ignored or cut off is told, not assumed.
+//! A [`Thread`] is a handle that never refers to a thread other than the one it was made for. [`Thread::scheduling`] reads the present settings,
+//! [`Thread::restore`] restores them. After each change the setting is read back, so one that was ignored or clamped is reported.
 
 mod attr;
 pub mod barrier;
@@ -29,7 +28,7 @@ pub use cpus::{cpus_busy_ns, cpus_usable};
 pub use error::ThreadError;
 pub use usage::{Switches, Usage};
 
-/// How often the thread left its CPU because it waited; `status` is open on its file. None if it has ended.
+/// How often the thread left its CPU because it waited; `status` is its open file. `None` if it has ended.
 pub(crate) fn voluntary_switches(status: &File) -> Option<u64> {
     Some(usage::switches(status).ok()?.voluntary)
 }
@@ -39,13 +38,13 @@ pub(crate) fn voluntary_switches(status: &File) -> Option<u64> {
 pub enum Class {
     /// SCHED_OTHER: the fair class, the default.
     Normal,
-    /// SCHED_BATCH: fair, but waking up preempts nobody.
+    /// SCHED_BATCH: fair, but does not preempt other threads when it wakes up.
     Batch,
-    /// SCHED_IDLE: a very small share beside any other class. Without privilege there is no way back.
+    /// SCHED_IDLE: a very small share beside any other class. Without privilege it cannot be left.
     Idle,
     /// SCHED_FIFO at this priority (1 to 99): before all fair threads, until it blocks. Needs privilege.
     Fifo(u8),
-    /// A class that is read and restored, but not set here, by the kernel's number: SCHED_RR 2, SCHED_DEADLINE 6, SCHED_EXT 7.
+    /// A class that can be read and restored, but not set here, by the kernel's number: SCHED_RR 2, SCHED_DEADLINE 6, SCHED_EXT 7.
     Other(u32),
 }
 
@@ -61,12 +60,12 @@ impl std::fmt::Display for Class {
     }
 }
 
-/// The calling thread's number.
+/// The calling thread's id.
 pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_pid()
 }
 
-/// The lowest nice value that the calling thread may set: −20 with CAP_SYS_NICE, else what RLIMIT_NICE permits, or 20 for none.
+/// The lowest nice value that the calling thread may set: −20 with CAP_SYS_NICE, otherwise what RLIMIT_NICE permits, or 20 for none.
 pub fn nice_min() -> i8 {
     if attr::is_privileged() { -20 } else { attr::nice_min_unprivileged() as i8 }
 }
@@ -75,7 +74,7 @@ pub fn nice_min() -> i8 {
 #[derive(Debug)]
 pub struct Thread {
     tid: Pid,
-    /// Stays bound to the thread that it was opened for: once that has ended, reading gives ESRCH, whoever has its number then.
+    /// Stays bound to the thread that it was opened for: once that has ended, reading gives ESRCH, even if its number is reused.
     schedstat: File,
     status: File,
 }
@@ -109,13 +108,13 @@ impl Thread {
         self.tid.as_raw_pid()
     }
 
-    /// What it has used so far. Does not allocate.
+    /// Its usage so far. Does not allocate.
     ///
     /// # Errors
     /// [`ThreadError::Gone`] once it has ended.
     pub fn usage(&self) -> Result<Usage, ThreadError> {
         let usage = usage::usage(&self.schedstat).map_err(|source| error_of(self.tid(), "schedstat", source))?;
-        // The thread lived a moment ago; where its clock is gone now, the file's value was the last.
+        // The thread lived a moment ago; if its clock no longer exists, the file's value was the last.
         let cpu_ns = attr::cpu_ns(self.tid).unwrap_or(0).max(usage.cpu_ns);
         Ok(Usage { cpu_ns, ..usage })
     }
@@ -128,8 +127,8 @@ impl Thread {
         usage::switches(&self.status).map_err(|source| error_of(self.tid(), "status", source))
     }
 
-    /// The number of a thread that has ended may be another's at once, even another process's. Between this question and the
-    /// system call after it a few microseconds remain; the numbers would have to go all round in these.
+    /// The number of a thread that has ended may be reused at once, even by another process. A few microseconds remain between this check and the
+    /// system call after it; all numbers would have to be used up in that time.
     fn alive(&self) -> Result<(), ThreadError> {
         self.usage().map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! Changes of real threads, seen through /proc and the kernel's own calls.
+//! Tests with real threads, checked through /proc and the kernel's own calls.
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// Field 19 of /proc/self/task/TID/stat, which is not how the crate reads it.
+/// Field 19 of /proc/self/task/TID/stat, which the crate itself does not read.
 fn nice_in_stat(tid: i32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
     stat[stat.rfind(')').unwrap() + 1..].split_whitespace().nth(19 - 3).unwrap().parse().unwrap()
@@ -209,7 +209,7 @@ fn a_thread_that_has_ended_is_not_mistaken_for_another() {
     let tid = sleeper.tid;
     let thread = Thread::of(tid).unwrap();
     drop(sleeper);
-    // A thread is joined a little before the kernel takes it off its lists.
+    // A thread is joined a little before the kernel removes it from its lists.
     let began = Instant::now();
     while thread.usage().is_ok() && began.elapsed() < Duration::from_secs(5) {
         std::thread::sleep(Duration::from_millis(1));

@@ -1,15 +1,15 @@
-//! What a thread has used so far, read without allocation.
+//! The usage of a thread so far, read without allocation.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// CPU time, delay and runs of a thread since it began (its CPU clock, and /proc/self/task/TID/schedstat).
+/// CPU time, delay and runs of a thread since its start (its CPU clock, and /proc/self/task/TID/schedstat).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Time on a CPU, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time in which the thread was ready but waited for a CPU, in nanoseconds, up to when it last got one. 0 on kernels without
+    /// Time in which the thread was ready but waited for a CPU, in nanoseconds, up to the last time it got one. 0 on kernels without
     /// CONFIG_SCHED_INFO.
     pub delay_ns: u64,
     /// How often it was put on a CPU.
@@ -17,7 +17,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was used between `earlier` and this.
+    /// The usage between `earlier` and this.
     pub fn since(self, earlier: Usage) -> Usage {
         Usage {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
@@ -32,11 +32,11 @@ impl Usage {
 pub struct Switches {
     /// Because it waited.
     pub voluntary: u64,
-    /// Because another was put in its place.
+    /// Because another thread took its CPU.
     pub involuntary: u64,
 }
 
-/// Reads from the beginning into the caller's memory: a file of /proc answers anew at offset 0.
+/// Reads from the beginning into the caller's memory: a file of /proc is generated again at offset 0.
 fn read<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a str> {
     let length = file.read_at(buffer, 0)?;
     std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())

@@ -1,9 +1,9 @@
 /* Tells user space for which job a message arrived.
  *
- * The problem: under demand-based coscheduling the arrival of a message must wake the slot thread, at most once in a while for each job,
- * and must cost nothing for all others. The rule: where the kernel tells a socket's reader that there is data, the socket's cgroup
- * (that of the process that made it) is looked up among our gangs; a job that has not rung lately is written to a ring buffer.
- * Only what is read of the kernel's structures is declared here; the loader finds the fields' places by the kernel's BTF.
+ * The problem: under demand-based coscheduling the arrival of a message must wake the slot thread, at a limited rate for each job, and must cost
+ * nothing for all others. The rule: where the kernel tells a socket's reader that there is data, the socket's cgroup (that of the process that
+ * created it) is looked up among our gangs; a job that has not rung recently is written to a ring buffer.
+ * Only those fields of the kernel's structures that are read are declared here; the loader finds their offsets by the kernel's BTF.
  */
 typedef unsigned char __u8;
 typedef unsigned short __u16;

@@ -26,12 +26,12 @@ mod skeleton {
 /// Announcements taken in one answer. Further ones ring again after the next pause of their job.
 const ANSWER_MAX: usize = 64;
 
-/// The program in the kernel, and its table of gangs. Dropping it takes it out.
+/// The program in the kernel, and its table of gangs. Dropping it unloads it.
 pub struct BpfArrivals {
     gangs: MapHandle,
     _link: Link,
     bell: Arc<ArrivalBell>,
-    /// The cgroup of each job.
+    /// The cgroup id of each job.
     watched: BTreeMap<u64, u64>,
 }
 
@@ -55,7 +55,7 @@ impl BpfArrivals {
     /// Loads and attaches the program.
     ///
     /// # Errors
-    /// When the kernel does not know what it needs, or the rights are missing.
+    /// The kernel lacks a required feature, or the rights are missing.
     pub fn load() -> Result<BpfArrivals, Problem> {
         libbpf_rs::set_print(None);
         let mut place = MaybeUninit::uninit();
@@ -63,7 +63,7 @@ impl BpfArrivals {
             let skeleton = skeleton::ArrivalsSkelBuilder::default().open(&mut place)?.load()?;
             let gangs = MapHandle::try_from(&skeleton.maps.gangs)?;
             let rings = MapHandle::try_from(&skeleton.maps.rings)?;
-            // The link keeps the program, and the program its maps.
+            // The link keeps the program alive, and the program its maps.
             Ok((gangs, rings, skeleton.progs.message_arrived.attach()?))
         };
         let (gangs, rings, link) = load().map_err(|e| refused(&e))?;
@@ -74,7 +74,7 @@ impl BpfArrivals {
     /// Lets the messages of a job ring, at most once in each `pause`.
     ///
     /// # Errors
-    /// When the job's cgroup has gone, or 4096 jobs are watched.
+    /// The job's cgroup no longer exists, or 4096 jobs are watched.
     pub fn watch(&mut self, job: &JobCgroup, pause: Duration) -> Result<(), Problem> {
         let gang = job.v2_dir().join("gang");
         let failed = |why: String| Problem::new(WHAT, format!("{}: {why}", gang.display()), "see dmesg");
@@ -86,15 +86,15 @@ impl BpfArrivals {
         Ok(())
     }
 
-    /// A job's messages ring no more.
+    /// Stops the ringing of a job's messages.
     pub fn forget(&mut self, job: u64) {
         if let Some(cgroup) = self.watched.remove(&job) {
-            // It is there, as nobody else removes it.
+            // It exists, as only this removes it.
             let _ = self.gangs.delete(&cgroup.to_ne_bytes());
         }
     }
 
-    /// What becomes readable when a message arrives for a watched job.
+    /// The bell, which becomes readable when a message arrives for a watched job.
     pub fn bell(&self) -> Arc<ArrivalBell> {
         Arc::clone(&self.bell)
     }
@@ -102,7 +102,7 @@ impl BpfArrivals {
 
 /// The reading end of the program's ring buffer.
 pub(in crate::arrivals) struct Ring {
-    /// Only the thread that boosts reads, so it is never waited for.
+    /// Only the slot thread, which boosts, reads it, so the lock is never contended.
     buffer: Mutex<RingBuffer<'static>>,
     epoll: i32,
     found: Arc<FoundJobs>,

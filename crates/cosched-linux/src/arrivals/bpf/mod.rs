@@ -1,10 +1,9 @@
 //! Messages announced by a BPF program instead of epoll sets.
 //!
-//! The problem: with epoll a new socket is watched only after the next scan of its process, and every watched socket wakes the slot
-//! thread's set at every message. The rule: a program at the trace point where the kernel tells a socket's reader that there is data
-//! (`sk_data_ready`) looks the socket's cgroup up among our gangs and writes the job to a ring buffer, at most once in the pause that was
-//! asked for. A socket belongs to the cgroup of the process that made it, at that time: those made before the process entered its job, and in cgroups
-//! that a job made itself, are not seen.
+//! The problem: with epoll a new socket is watched only after the next scan of its process, and every watched socket wakes the slot thread's set at
+//! every message. The rule: a program at the trace point where the kernel tells a socket's reader that there is data (`sk_data_ready`) looks up the
+//! socket's cgroup among our gangs and writes the job to a ring buffer, at most once in the given pause. A socket belongs to the cgroup of the
+//! process that created it, at that time: sockets created before the process entered its job, and in cgroups that a job made itself, are not seen.
 //!
 //! It needs CAP_BPF and CAP_PERFMON, a kernel with BTF and that trace point (6.3), and the cargo feature `bpf`.
 
@@ -24,15 +23,15 @@ mod absent {
     use crate::job::JobCgroup;
     use crate::problem::Problem;
 
-    /// What stands in for the BPF program in a build without it.
+    /// Replaces the BPF program in a build without it.
     #[derive(Debug)]
     pub enum BpfArrivals {}
 
     impl BpfArrivals {
-        /// There is none.
+        /// Always fails.
         ///
         /// # Errors
-        /// Always: this build has no BPF program.
+        /// This build has no BPF program.
         pub fn load() -> Result<BpfArrivals, Problem> {
             let hint = "build cosched with the cargo feature `bpf`; until then epoll sets serve instead";
             Err(Problem::new(super::WHAT, "this build has no BPF program", hint))

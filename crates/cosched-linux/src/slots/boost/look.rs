@@ -1,4 +1,4 @@
-//! What the slot thread does with a [`Boost`]. Nothing here allocates or locks.
+//! The slot thread's handling of a [`Boost`]. Nothing here allocates or locks.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,13 +10,13 @@ use crate::slots::{Shared, worker::note};
 use crate::switch::JobSwitch;
 use cosched_core::Disposition;
 
-/// CPU times are read so rarely: the kernel sums over all CPUs for it, and fairness is over a second.
+/// The least time between two readings of a CPU time: the kernel sums over all CPUs for it, and fairness is over a second.
 const CPU_PERIOD_NS: u64 = 50_000_000;
-/// A freeze takes about so long to reach its processes.
+/// A freeze takes about this time to reach its processes.
 const HOLD_NS_MIN: u64 = 50_000;
 
 impl Boost {
-    /// When the thread must come back, at the latest. With fewer than two jobs there is nothing to choose.
+    /// The latest time at which the thread must come back. With fewer than two jobs there is no choice to make.
     pub(in crate::slots) fn due_ns(&self, now_ns: u64) -> Option<u64> {
         if self.jobs.len() < 2 {
             return None;
@@ -27,7 +27,7 @@ impl Boost {
         look.into_iter().chain(listen).chain(release).min()
     }
 
-    /// True while looks are made without a ring: for PB, and to end a boost.
+    /// True while samples are taken without a ring: for PB, and to end a boost.
     fn looks(&self) -> bool {
         self.held.is_some() || self.jobs.iter().any(|job| job.periodic)
     }
@@ -38,7 +38,7 @@ impl Boost {
         self.bell.as_ref().filter(|_| listens).map(|bell| bell.as_fd())
     }
 
-    /// Looks, when it is time or the bell has rung; `table` is the number of the table in force.
+    /// Takes a sample, when it is due or the bell has rung; `table` is the number of the table in force.
     pub(in crate::slots) fn look_if_due(&mut self, rung: bool, table: u64, shared: &Shared) {
         if self.jobs.len() < 2 {
             return;
@@ -66,7 +66,7 @@ impl Boost {
         shared.counters.look_ns.fetch_add(monotonic_ns() - start_ns, Relaxed);
     }
 
-    /// Notes for whom the bell rang; false when it was for none of these jobs.
+    /// Notes the jobs for which the bell rang; false if it was none of these.
     fn answer(&mut self, now_ns: u64, shared: &Shared) -> bool {
         let Boost { bell: Some(bell), seen, .. } = self else { return false };
         let mut known = false;
@@ -86,7 +86,7 @@ impl Boost {
             seen.eligible = job.is_eligible(table);
             seen.unread = job.sockets.as_ref().is_some_and(|sockets| sockets.has_message());
             job.see_waits(seen);
-            // One in a look: they shall not come all at once.
+            // One in each sample, so that they are spread out.
             if may_read_cpu && now_ns >= job.cpu_due_ns {
                 may_read_cpu = false;
                 job.cpu_due_ns = now_ns + CPU_PERIOD_NS;
@@ -95,7 +95,7 @@ impl Boost {
         }
     }
 
-    /// Lets the chosen job alone run among the eligible ones; none lets all run.
+    /// Lets only the chosen job run among the eligible ones; without a choice, all of them.
     fn boost(&mut self, choice: Option<Choice>, now_ns: u64, shared: &Shared) {
         self.account(now_ns);
         let job = choice.map(|choice| choice.job);
@@ -115,7 +115,7 @@ impl Boost {
         self.held = choice.map(|choice| (now_ns, now_ns.saturating_add(choice.hold_ns.max(HOLD_NS_MIN))));
     }
 
-    /// The time for which others were held back until now.
+    /// Adds the time for which others were held back until now.
     fn account(&mut self, now_ns: u64) {
         if let (Some(job), Some((since_ns, _))) = (self.current, self.held) {
             self.jobs[job].switch.boosted_ns.fetch_add(now_ns.saturating_sub(since_ns), Relaxed);
@@ -123,7 +123,7 @@ impl Boost {
         self.held = None;
     }
 
-    /// Lets all run that may; the choice stands until the next look.
+    /// Thaws all eligible jobs; the choice stays until the next sample.
     fn release(&mut self, table: u64, now_ns: u64, shared: &Shared) {
         self.account(now_ns);
         for job in self.jobs.iter().filter(|job| job.is_eligible(table)) {
@@ -131,13 +131,13 @@ impl Boost {
         }
     }
 
-    /// Ends the boost, as somebody else will boost from now on.
+    /// Ends the boost, as another [`Boost`] replaces this one.
     pub(in crate::slots) fn end(&mut self, table: u64, shared: &Shared) {
         self.release(table, monotonic_ns(), shared);
         self.current = None;
     }
 
-    /// All states have been written anew, so that nobody is held back any more.
+    /// All states have been written again, so no job is held back any more.
     pub(in crate::slots) fn note_applied(&mut self) {
         self.account(monotonic_ns());
         self.current = None;
@@ -146,7 +146,7 @@ impl Boost {
 }
 
 impl BoostJob {
-    /// It is in the table in force, which lets it run in every turn.
+    /// Whether it is in the table in force, and runs in every turn of it.
     fn is_eligible(&self, table: u64) -> bool {
         let JobSwitch { table: named_by, always_runs, .. } = &*self.switch;
         named_by.load(Relaxed) == table && always_runs.load(Relaxed) && self.switch.state() == Some(Disposition::Run)
