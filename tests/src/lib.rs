@@ -1,4 +1,4 @@
-//! A real daemon for a test, under names of its own, that leaves nothing behind.
+//! A real daemon for a test, under private names, that leaves nothing behind.
 
 pub mod cluster;
 pub mod procs;
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most that a test waits for something that should happen soon. Never a measure of speed.
+/// The maximum time that a test waits for something that should happen soon. Never a measure of speed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Daemons share the CPUs, and most tests look at who gets them: one at a time.
+/// Daemons share the CPUs, and most tests check who gets them: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Until the guard goes, no other test of this program has a daemon.
+/// While the guard is held, no other test of this program has a daemon.
 fn alone() -> MutexGuard<'static, ()> {
-    // A test that failed has poisoned it, and cleaned up all the same.
+    // A failed test has poisoned it, but has cleaned up.
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends a test early, and says why, where the machine cannot run it.
+/// Whether the machine can run a test that needs root; otherwise says why the test is skipped.
 pub fn needs_root() -> bool {
     if rustix::process::geteuid().is_root() {
         return true;
@@ -41,7 +41,7 @@ pub fn needs_root() -> bool {
 pub fn bin_dir() -> PathBuf {
     let own = std::env::current_exe().expect("own path");
     let dir = own.parent().expect("target directory");
-    // Tests lie one further down.
+    // Tests are one directory deeper.
     let dir = if dir.ends_with("deps") { dir.parent().expect("target directory") } else { dir }.to_owned();
     for name in ["cosched", "coschedd", "cosched-guard"] {
         assert!(dir.join(name).exists(), "{name} is not built: run `cargo build --workspace` first");
@@ -49,9 +49,9 @@ pub fn bin_dir() -> PathBuf {
     dir
 }
 
-/// A daemon of this test's own: socket, state and cgroup under private names.
+/// A daemon for one test: socket, state and cgroup under private names.
 pub struct Daemon {
-    /// Socket, state and log lie here.
+    /// The directory of socket, state and log.
     pub dir: tempfile::TempDir,
     /// The name of its cgroup.
     pub cgroup: String,
@@ -84,12 +84,12 @@ impl Daemon {
         Daemon { dir, cgroup, child: None, config: config.to_owned(), _alone: alone }
     }
 
-    /// What it is to be configured by when it is started again.
+    /// Changes the configuration for the next start.
     pub fn configure(&mut self, config: &str) {
         config.clone_into(&mut self.config);
     }
 
-    /// Where its state is.
+    /// The directory of its state.
     pub fn state_dir(&self) -> PathBuf {
         self.dir.path().join("state")
     }
@@ -102,7 +102,8 @@ impl Daemon {
         assert!(answers, "the daemon does not answer; its log:\n{}", self.log());
     }
 
-    /// Tries to start it on the same state; it is expected to end by itself. The words of another program may come before it.
+    /// Tries to start it on the same state; it is expected to end by itself. `before` are the words of another program in
+    /// front of it.
     pub fn try_start(&self, before: &[&str]) -> Output {
         let daemon = self.coschedd();
         let mut command = self.with_environment(Command::new("timeout"));
@@ -119,7 +120,7 @@ impl Daemon {
         command
     }
 
-    /// A command of ours, in the test's environment.
+    /// One of our commands, in the test's environment.
     pub fn command(&self, program: &str) -> Command {
         self.with_environment(Command::new(bin_dir().join(program)))
     }
@@ -134,7 +135,7 @@ impl Daemon {
         command
     }
 
-    /// Runs `cosched ARGS` to its end.
+    /// Runs `cosched ARGS` until it ends.
     pub fn cosched(&self, args: &[&str]) -> Output {
         self.command("cosched").args(args).stdin(Stdio::null()).output().expect("cosched runs")
     }
@@ -163,7 +164,7 @@ impl Daemon {
         Client::connect(self.socket()).expect("the daemon listens")
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("coschedd.sock")
     }
@@ -177,12 +178,12 @@ impl Daemon {
         self.dir.path().join("coschedd.log")
     }
 
-    /// Its process.
+    /// The number of its process.
     pub fn pid(&self) -> i32 {
         self.child.as_ref().expect("it runs").id() as i32
     }
 
-    /// kill -9, and nothing else.
+    /// kill -9 of the daemon, and nothing else.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("kill");
@@ -209,7 +210,7 @@ impl Daemon {
         self.cgroups().iter().flat_map(children).filter(|d| d.ends_with_job()).collect()
     }
 
-    /// The processes of a job, by the v2 hierarchy.
+    /// The processes of a job, from the v2 hierarchy.
     pub fn job_pids(&self, id: u64) -> Vec<i32> {
         procs::pids_in(&self.v2_job(id))
     }
@@ -258,11 +259,12 @@ impl Drop for Daemon {
     }
 }
 
-/// One clean look of several, at measured shares of CPU time and nothing else: the machine's other work disturbs one, a fault
-/// disturbs all of them. What is to come soon is for [`wait_until`], and what holds is looked at once.
+/// Requires one clean measurement out of several, for measured shares of CPU time and nothing else: other work on the machine
+/// disturbs one, a fault disturbs all of them. For what should happen soon there is [`wait_until`], and what must hold is
+/// checked once.
 ///
 /// # Panics
-/// When no look was clean: with what each one saw.
+/// When no measurement was clean: shows what each one saw.
 pub fn clean_look(mut look: impl FnMut() -> Result<(), String>) {
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -274,7 +276,7 @@ pub fn clean_look(mut look: impl FnMut() -> Result<(), String>) {
     panic!("no look of {} was clean:\n{}", seen.len(), seen.join("\n"));
 }
 
-/// Waits until something is so; false when it does not come within `PATIENCE`.
+/// Waits until a condition holds; false when it does not within `PATIENCE`.
 pub fn wait_until(mut ready: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
@@ -286,17 +288,17 @@ pub fn wait_until(mut ready: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A program that `make programs` builds; the test is skipped, and says so, where it cannot be built.
+/// A program that `make programs` builds; where it cannot be built, the test is skipped and says so.
 pub fn program(name: &str) -> Option<String> {
     built(&format!("build/programs/{name}"), "is not built: `make programs` says what it needs")
 }
 
-/// A file that `make test` installs below target; says so when it is not there.
+/// A file that `make test` installs below target; prints a message when it does not exist.
 pub fn target(name: &str) -> Option<String> {
     built(&format!("target/{name}"), "is not there: `tools/setup test` installs it")
 }
 
-/// The full path of a file below the project; a link stays one, since programs find themselves by their names.
+/// The full path of a file below the project; links are not resolved, since programs find themselves by their names.
 fn built(name: &str, why_not: &str) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
     if !path.exists() {

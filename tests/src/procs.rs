@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Sends a signal to a process of this test's own.
+/// Sends a signal to a process of this test.
 pub fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         // It may have ended already.
@@ -12,12 +12,12 @@ pub fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// Where the cgroup hierarchies are mounted.
+/// The mount points of the cgroup hierarchies.
 pub fn cgroup_mounts() -> Vec<PathBuf> {
     mounts(&["cgroup", "cgroup2"])
 }
 
-/// Where the v2 hierarchy is mounted.
+/// The mount point of the v2 hierarchy.
 pub fn v2_mount() -> PathBuf {
     mounts(&["cgroup2"]).into_iter().next().expect("a cgroup2 mount")
 }
@@ -28,7 +28,7 @@ fn mounts(kinds: &[&str]) -> Vec<PathBuf> {
     fields.filter(|f| f.len() > 2 && kinds.contains(&f[2])).map(|f| PathBuf::from(f[1])).collect()
 }
 
-/// The directories in a directory; none when it does not exist.
+/// The directories in a directory; empty when it does not exist.
 pub fn sub_directories(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|e| e.path()).filter(|p| p.is_dir()).collect()
@@ -50,7 +50,7 @@ pub fn end_cgroup(dir: &Path) {
     let _ = std::fs::write(dir.join("cgroup.kill"), "1");
 }
 
-/// Removes a cgroup subtree in every hierarchy, with patience for processes that are still dying.
+/// Removes a cgroup subtree in every hierarchy, waiting for processes that are still dying.
 pub fn remove_tree_everywhere(name: &str) {
     for mount in cgroup_mounts() {
         let start = Instant::now();
@@ -70,19 +70,19 @@ fn remove_tree(dir: &Path) -> std::io::Result<()> {
     }
 }
 
-/// A process's state letter: R, S, D, T (stopped by a signal), Z …; none when it is gone.
+/// A process's state letter: R, S, D, T (stopped by a signal), Z …; `None` when it has ended.
 pub fn state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.chars().next()
 }
 
-/// When a process started, in clock ticks since boot; none when it is gone.
+/// When a process started, in clock ticks since boot; `None` when it has ended.
 pub fn start_ticks(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.split(' ').nth(19)?.parse().ok()
 }
 
-/// What tells a process's network namespace from others; none when it is gone.
+/// Identifies a process's network namespace; `None` when the process has ended.
 pub fn net_namespace(pid: i32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
@@ -93,7 +93,7 @@ pub fn all() -> Vec<i32> {
     entries.filter_map(|e| e.file_name().to_string_lossy().parse().ok()).collect()
 }
 
-/// The directories of this process's own cgroups, in every hierarchy that is mounted.
+/// The directories of this process's own cgroups, in every mounted hierarchy.
 pub fn own_cgroups() -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc/self/mounts");
     let text = std::fs::read_to_string("/proc/self/cgroup").expect("/proc/self/cgroup");
@@ -126,7 +126,7 @@ pub fn cpu_usec(dir: &Path) -> u64 {
     line.and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
-/// Children of a process whose command name is this.
+/// The children of a process with this command name.
 pub fn children_named(parent: i32, name: &str) -> Vec<i32> {
     let all = std::fs::read_dir("/proc").expect("/proc").flatten();
     all.filter_map(|e| e.file_name().to_string_lossy().parse::<i32>().ok())
@@ -144,12 +144,12 @@ fn ppid(pid: i32) -> Option<i32> {
     stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
 }
 
-/// What the machine's CPUs have done since it started, in microseconds. What the hypervisor kept for itself is in neither.
+/// The machine's CPU time since boot, in microseconds. Time stolen by the hypervisor is in neither field.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuTime {
-    /// Ran a process or the kernel.
+    /// Time spent on a process or in the kernel.
     pub busy_us: u64,
-    /// Had nothing to do.
+    /// Idle time.
     pub idle_us: u64,
 }
 
@@ -164,13 +164,13 @@ pub fn cpu_time() -> CpuTime {
 }
 
 impl CpuTime {
-    /// What came to it since `then`.
+    /// The difference to `then`.
     pub fn since(self, then: CpuTime) -> CpuTime {
         CpuTime { busy_us: self.busy_us - then.busy_us, idle_us: self.idle_us - then.idle_us }
     }
 }
 
-/// Makes a file system of this size at a directory.
+/// Mounts a file system of this size on a directory.
 ///
 /// # Panics
 /// When it cannot be mounted.
@@ -182,7 +182,7 @@ pub fn mount_tmpfs(dir: &Path, size: &str) {
     assert!(mounted.is_ok_and(|status| status.success()), "no file system at {}", dir.display());
 }
 
-/// Fills a file system until nothing more fits; the file that did it.
+/// Fills a file system until nothing more fits; returns the file that did it.
 pub fn fill_disk(dir: &Path) -> PathBuf {
     let path = dir.join("filler");
     let mut file = std::fs::File::create(&path).expect("filler");
@@ -190,7 +190,7 @@ pub fn fill_disk(dir: &Path) -> PathBuf {
     path
 }
 
-/// Takes away what is mounted below `dir`: the wait pages of jobs whose daemon was killed.
+/// Detaches everything mounted below `dir`: the wait pages of jobs whose daemon was killed.
 pub fn detach_below(dir: &Path) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let ours = mounts.lines().filter(|line| line.starts_with("cosched-wait "));
@@ -206,7 +206,7 @@ pub fn unmount(dir: &Path) {
         return;
     }
     for cgroup in sub_directories(dir) {
-        // Its processes are gone; if not, the unmount says so.
+        // Its processes should have ended; if not, the unmount fails.
         let _ = std::fs::remove_dir(cgroup);
     }
     if !std::process::Command::new("umount").arg(dir).status().is_ok_and(|s| s.success()) {
@@ -214,8 +214,8 @@ pub fn unmount(dir: &Path) {
     }
 }
 
-/// Removes the v1 hierarchy of a daemon's last resort, which has the name of the daemon's cgroup. The kernel forgets it when no cgroup
-/// is left in it at an unmounting, and a removed one takes a moment to go, on a busy machine seconds.
+/// Removes the v1 hierarchy of a daemon's last resort, which has the name of the daemon's cgroup. The kernel drops it if no cgroup is
+/// left in it when it is unmounted, and a removed cgroup takes a moment to disappear, on a busy machine seconds.
 pub fn forget_hierarchy(name: &str) {
     let is_there = || {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -241,7 +241,7 @@ pub fn forget_hierarchy(name: &str) {
     }
 }
 
-/// Whether the processes of a job, given by its v2 cgroup, are stopped.
+/// Whether the processes of a job, given by its v2 cgroup, are frozen.
 pub fn is_frozen(job: &Path) -> bool {
     std::fs::read_to_string(job.join("gang/cgroup.freeze")).is_ok_and(|text| text.trim() == "1")
 }

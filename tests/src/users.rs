@@ -1,4 +1,4 @@
-//! Users for tests of what one may do to another: threads that have become them, and processes of theirs.
+//! Users for tests of what one may do to another: threads that have become them, and their processes.
 
 use crate::Daemon;
 use cosched_api::{Class, Client, ClientError, ErrorCode, Job, JobRequest, ProcessRequest};
@@ -10,10 +10,10 @@ use std::process::{Child, Command};
 
 /// A user.
 pub const ANN: u32 = 65534;
-/// Another one.
+/// Another user.
 pub const BOB: u32 = 65533;
 
-/// A daemon with this configuration whose socket all users reach.
+/// A daemon with this configuration whose socket all users can reach.
 ///
 /// # Panics
 /// When it does not start.
@@ -24,7 +24,8 @@ pub fn start(config: &str) -> Daemon {
     d
 }
 
-/// Does something with a client of this user's own. The kernel knows a user for each thread; the others stay root.
+/// Calls a function with a client of this user. In the kernel, each thread has its own user; the other threads remain
+/// root.
 ///
 /// # Panics
 /// When the kernel refuses.
@@ -40,12 +41,12 @@ pub fn as_user<T: Send>(d: &Daemon, uid: u32, work: impl FnOnce(&mut Client) -> 
     })
 }
 
-/// A process of a user's, which ends with the test.
+/// A process of a user, which ends with the test.
 #[derive(Debug)]
 pub struct Sleeper(Child);
 
 impl Sleeper {
-    /// One of this user's.
+    /// Starts one as this user.
     ///
     /// # Panics
     /// When it does not start.
@@ -61,7 +62,7 @@ impl Sleeper {
         self.0.kill().expect("kill");
     }
 
-    /// Its number is free when this returns.
+    /// Waits for its end: its number is free when this returns.
     ///
     /// # Panics
     /// When it cannot be waited for.
@@ -87,15 +88,15 @@ pub fn empty_job(class: Option<Class>) -> JobRequest {
     JobRequest { command: vec!["program".to_owned()], class, ..JobRequest::default() }
 }
 
-/// This process, whoever has its number.
+/// A request for the process that has this number, whichever it is.
 pub fn process(pid: i32) -> ProcessRequest {
     ProcessRequest { pid, start_ticks: None }
 }
 
-/// The code of a refusal that says what, why and what to do.
+/// The code of a refusal, after checking that it says what, why and what to do.
 ///
 /// # Panics
-/// When it is none.
+/// When it is not a complete refusal.
 pub fn code(result: Result<Job, ClientError>) -> ErrorCode {
     match result {
         Err(ClientError::Refused(body)) => {
@@ -106,10 +107,10 @@ pub fn code(result: Result<Job, ClientError>) -> ErrorCode {
     }
 }
 
-/// Where a process is.
+/// The cgroups of a process.
 ///
 /// # Panics
-/// When it is nowhere.
+/// When it has none.
 pub fn cgroups(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()
 }
@@ -117,7 +118,7 @@ pub fn cgroups(pid: i32) -> String {
 /// Sends this as the body of a request; the status and the answer.
 ///
 /// # Panics
-/// When nobody answers.
+/// When there is no answer.
 pub fn raw(d: &Daemon, method: &str, path: &str, header: &str, body: &str) -> String {
     let mut stream = UnixStream::connect(d.socket()).unwrap();
     let length = body.len();
@@ -130,7 +131,7 @@ pub fn raw(d: &Daemon, method: &str, path: &str, header: &str, body: &str) -> St
     answer
 }
 
-/// A process that has the number of one that ended a moment ago; none where the kernel does not let us.
+/// A process that has the number of one that ended a moment ago; `None` where the kernel does not permit that.
 pub fn successor_of(pid: i32, uid: u32) -> Option<Sleeper> {
     for _ in 0..200 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).ok()?;

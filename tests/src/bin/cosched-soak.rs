@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// A round is short enough to be read when it fails, and long enough for leases to lapse many times.
 const ROUND_S: u64 = 180;
-/// In less there is no time for anything but calm.
+/// A shorter round has only time for the calm period.
 const ROUND_S_MIN: u64 = 45;
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn soak(seconds: u64, seed: u64) -> ExitCode {
         println!("0 passed, 0 failed");
         return ExitCode::SUCCESS;
     }
-    // Named by the caller, all of it is kept there; else what fails is kept below build.
+    // If the caller names a directory, everything is kept there; otherwise failures are kept below build.
     let named = std::env::var_os("SOAK_KEEP").map(PathBuf::from);
     let keep = named.clone().unwrap_or_else(|| PathBuf::from("build/soak"));
     let (start, mut seed, mut passed, mut failed) = (Instant::now(), seed, 0_u64, 0_u64);

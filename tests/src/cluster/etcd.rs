@@ -11,27 +11,27 @@ pub const USER: &str = "cosched";
 const PASSWORD: &str = "word";
 const ROOT: &str = "root:secret";
 
-/// Who may come in.
+/// Access control of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// Everybody, in plain text.
+    /// No restrictions, in plain text.
     Plain,
-    /// Who has a certificate of our signer and a user's password.
+    /// A certificate from our CA and a user's password are required.
     TlsAndUsers,
 }
 
-/// A server, or several that are one store. They are counted from 0.
+/// A server, or several that form one store. They are counted from 0.
 #[derive(Debug)]
 pub struct Etcd {
     host: Host,
     security: Security,
     children: Vec<Option<Child>>,
-    /// As many bytes it takes, if not its usual 2 GB.
+    /// Its quota in bytes, if not the usual 2 GB.
     quota: Option<u64>,
 }
 
 impl Etcd {
-    /// Starts one, and waits until it answers.
+    /// Starts one server, and waits until it answers.
     ///
     /// # Panics
     /// When it does not.
@@ -39,7 +39,7 @@ impl Etcd {
         Etcd::start_members(host, security, 1)
     }
 
-    /// The same with so many members, on one node.
+    /// The same with several members, on one node.
     ///
     /// # Panics
     /// When they do not answer.
@@ -57,7 +57,7 @@ impl Etcd {
         etcd
     }
 
-    /// Starts the members that do not run, on their data, and waits until they answer.
+    /// Starts the members that are not running, on their data, and waits until they answer.
     ///
     /// # Panics
     /// When they do not.
@@ -69,7 +69,7 @@ impl Etcd {
         }
         let answers = crate::wait_until(|| {
             let asked = self.ctl(&["endpoint", "health", "--command-timeout=2s"]);
-            // Once users are there, `health` needs one: a refusal is an answer too.
+            // Once users exist, `health` needs one: a refusal is an answer, too.
             asked.status.success() || crate::stderr(&asked).contains("invalid user") || self.needs_user()
         });
         let log = fs::read_to_string(self.file("etcd.log")).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Etcd {
         command.args(["--listen-peer-urls", &peer_of(member), "--initial-advertise-peer-urls", &peer_of(member)]);
         let all: Vec<String> = (0..self.children.len()).map(|n| format!("{}={}", name_of(n), peer_of(n))).collect();
         command.args(["--initial-cluster", &all.join(",")]);
-        // Alone, it elects itself: the shorter its patience, the sooner a test goes on.
+        // A single member elects itself: with a shorter timeout, a test continues sooner.
         command.args(["--heartbeat-interval=50", "--election-timeout=500", "--bcrypt-cost=4"]);
         if self.security == Security::TlsAndUsers {
             command.args(["--cert-file", &file("server.pem"), "--key-file", &file("server.key")]);
@@ -104,7 +104,7 @@ impl Etcd {
         crate::stderr(&asked).contains("user name is empty") || self.ctl_as_user(&["get", "/cosched/"]).status.success()
     }
 
-    /// Where the first one listens.
+    /// The address of the first member.
     pub fn endpoint(&self) -> String {
         self.endpoint_of(0)
     }
@@ -118,10 +118,10 @@ impl Etcd {
         (0..self.children.len()).map(|member| self.endpoint_of(member)).collect()
     }
 
-    /// The member that leads the others.
+    /// The member that is the leader.
     ///
     /// # Panics
-    /// When nobody does.
+    /// When there is none.
     pub fn leader(&self) -> usize {
         let leads = |member: &usize| {
             let words = ["--command-timeout=2s", "endpoint", "status", "--write-out=json"];
@@ -138,7 +138,7 @@ impl Etcd {
         leader.expect("a leader")
     }
 
-    /// The configuration of a daemon that uses it: a table `[etcd]`.
+    /// The table `[etcd]` of the configuration of a daemon that uses it.
     pub fn config(&self) -> String {
         let mut text = format!("[etcd]\nendpoints = {:?}\n", self.endpoints());
         if self.security == Security::TlsAndUsers {
@@ -151,18 +151,18 @@ impl Etcd {
         text
     }
 
-    /// One of its files: `ca.pem`, `client.pem`, `client.key`; `stranger.pem` and `stranger.key` are of a signer whom it
-    /// does not know; `password`, the user's.
+    /// The path of one of its files: `ca.pem`, `client.pem`, `client.key`; `stranger.pem` and `stranger.key` come from a
+    /// CA that it does not know; `password` is the user's.
     pub fn file(&self, name: &str) -> PathBuf {
         self.host.dir.join(name)
     }
 
-    /// kill -9, of all members.
+    /// kill -9 of all members.
     pub fn kill(&mut self) {
         (0..self.children.len()).for_each(|member| self.kill_member(member));
     }
 
-    /// kill -9.
+    /// kill -9 of one member.
     ///
     /// # Panics
     /// When that fails.
@@ -173,22 +173,22 @@ impl Etcd {
         }
     }
 
-    /// Starts it again, on its data.
+    /// Restarts it on its data.
     pub fn restart(&mut self) {
         self.kill();
         self.launch();
     }
 
-    /// It has no room any more: who writes next is refused, and so are all after that.
+    /// Its quota is exhausted: the next write is refused, and so are all later ones.
     pub fn is_full(&mut self) {
         self.quota = Some(1);
         self.restart();
     }
 
-    /// Somebody has given it room, and says so.
+    /// Makes room and clears the alarm, as an operator does.
     ///
     /// # Panics
-    /// When it does not believe that.
+    /// When it does not accept that.
     pub fn has_room(&mut self) {
         self.quota = None;
         self.restart();
@@ -196,10 +196,10 @@ impl Etcd {
         assert!(disarmed.status.success(), "{}", crate::stderr(&disarmed));
     }
 
-    /// The user has another password from now on; the file has the old one.
+    /// Changes the user's password; the file has the old one.
     ///
     /// # Panics
-    /// When it has not.
+    /// When that fails.
     pub fn change_password(&self, password: &str) {
         let root = format!("--user={ROOT}");
         let user = format!("{USER}:{password}");
@@ -209,7 +209,7 @@ impl Etcd {
         }
     }
 
-    /// A disk that is lost: it starts again, with nothing in it but the users.
+    /// A lost disk: it starts again, with nothing in it but the users.
     pub fn lose_data(&mut self) {
         self.kill();
         fs::remove_dir_all(self.file(&data_of(0))).expect("etcd's data");
@@ -219,10 +219,10 @@ impl Etcd {
         }
     }
 
-    /// A copy of all that it has, in a file.
+    /// Saves a snapshot of all its data in a file.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// When that fails.
     pub fn save(&self) {
         let user = format!("--user={ROOT}");
         let file = self.file("snapshot").display().to_string();
@@ -230,10 +230,10 @@ impl Etcd {
         assert!(saved.status.success(), "{}", crate::stderr(&saved));
     }
 
-    /// It starts again with that copy.
+    /// Restarts it with that snapshot.
     ///
     /// # Panics
-    /// When it does not.
+    /// When it does not start.
     pub fn put_back(&mut self) {
         self.kill();
         fs::remove_dir_all(self.file(&data_of(0))).expect("etcd's data");
@@ -246,17 +246,17 @@ impl Etcd {
         self.launch();
     }
 
-    /// Stops it for a while, as a machine that hangs: all members.
+    /// Stops all members for a while, like a machine that hangs.
     pub fn freeze(&self) {
         (0..self.children.len()).for_each(|member| self.freeze_member(member));
     }
 
-    /// The same with one of them.
+    /// The same with one member.
     pub fn freeze_member(&self, member: usize) {
         self.signal(member, rustix::process::Signal::STOP);
     }
 
-    /// Lets all that run go on.
+    /// Continues all running members.
     pub fn thaw(&self) {
         let run = (0..self.children.len()).filter(|member| self.children[*member].is_some());
         run.for_each(|member| self.signal(member, rustix::process::Signal::CONT));
@@ -266,7 +266,7 @@ impl Etcd {
         crate::procs::signal(self.children[member].as_ref().expect("it runs").id() as i32, signal);
     }
 
-    /// A user `reader`, with the same password, who may read below `/cosched/` and not write.
+    /// Creates a user `reader`, with the same password, who may read below `/cosched/` and not write.
     pub fn make_reader(&self) {
         let root = format!("--user={ROOT}");
         for step in [
@@ -280,7 +280,7 @@ impl Etcd {
         }
     }
 
-    /// Lets the store forget all that was before now.
+    /// Compacts the store up to the present revision.
     ///
     /// # Panics
     /// When it refuses.
@@ -292,7 +292,7 @@ impl Etcd {
         assert!(out.status.success(), "{}", crate::stderr(&out));
     }
 
-    /// etcdctl, on the server's own node, with the right certificate and no user.
+    /// etcdctl, on the server's own node, with a valid certificate and no user.
     pub fn ctl(&self, words: &[&str]) -> Output {
         self.ctl_with("client", words)
     }
@@ -361,7 +361,8 @@ fn peer_of(member: usize) -> String {
     format!("http://127.0.0.1:{}", 2380 + 10 * member)
 }
 
-/// A signer, the server's and a client's certificate; and another signer's, whom the server does not know.
+/// A CA, the server's and a client's certificate; and a client certificate of another CA, which the server does not
+/// know.
 fn make_certificates(dir: &Path, address: &str) {
     let openssl = |text: &str| tool(Command::new("openssl").args(text.split_whitespace()).current_dir(dir));
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";

@@ -1,4 +1,4 @@
-//! Jobs of a cluster, as tests start them and look at them.
+//! Jobs of a cluster, as tests start and inspect them.
 
 use super::{Cluster, Node};
 use crate::{procs, stderr, stdout, wait_until};
@@ -8,21 +8,21 @@ use std::process::{Child, Output};
 /// Computes for ever.
 pub const SPIN: &str = "while :; do :; done";
 
-/// Computes now and then, as one process, and leaves the CPUs to others: what has to be seen to go on, and not to hinder.
-/// Calls itself `pulse` once it does: `python3` may be a script that starts others first.
+/// Computes now and then, as one process, and leaves the CPUs to others: for jobs that must be seen to continue without
+/// disturbing others. Names itself `pulse` once it runs: `python3` may be a script that starts others first.
 pub const PULSE: &str = "exec python3 -c 'import time
 open(\"/proc/self/comm\", \"w\").write(\"pulse\")
 while True:
     sum(range(20000))
     time.sleep(0.05)'";
 
-/// Short leases and slots: tests wait for both. The clocks of one machine agree.
+/// Short leases and slots, because tests wait for both. The clocks of one machine agree.
 pub const QUICK: &str =
     "require_synchronised_clock = false\nslot_length = \"50ms\"\nnode_lease = \"6s\"\nnode_dead_after = \"12s\"\n";
 
-/// Whether MPICH did not come back from `MPI_Finalize`, after a result that is right: over TCP a rank of 4.0.2 that is in
-/// the launcher's barrier already leaves the other's last messages unanswered, with and without cosched (docs/waiting.md;
-/// pmodels/mpich#6596). Says so.
+/// Whether MPICH did not return from `MPI_Finalize` after a correct result: over TCP, a rank of 4.0.2 that is already in
+/// the launcher's barrier leaves the other's last messages unanswered, with and without cosched (docs/waiting.md;
+/// pmodels/mpich#6596). Prints a message if so.
 pub fn stuck_in_finalize(words: &[String], out: &Output) -> bool {
     let mpich = words.iter().any(|word| word == "mpiexec.mpich");
     let stuck = mpich && !out.status.success() && stdout(out).contains("\"check\":\"ok\"");
@@ -32,14 +32,14 @@ pub fn stuck_in_finalize(words: &[String], out: &Output) -> bool {
     stuck
 }
 
-/// Nodes are listed in the order in which they joined, which is another one in each run.
+/// Nodes are listed in the order in which they joined, which differs from run to run.
 pub fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
 
-/// Waits for longer than a lease, what makes a node dead, and the margin of the others.
+/// Waits longer than a lease, the time after which a node is dead, and the other nodes' margin together.
 pub fn wait_for_death(mut ready: impl FnMut() -> bool) -> bool {
     wait_until(&mut ready) || wait_until(&mut ready) || wait_until(ready)
 }
@@ -53,7 +53,7 @@ impl Cluster {
         Cluster::on(nodes, 1, config)
     }
 
-    /// The same on a store of so many members.
+    /// The same on a store of `members` members.
     ///
     /// # Panics
     /// When they do not meet.
@@ -66,7 +66,7 @@ impl Cluster {
     /// Waits until every node knows all nodes.
     ///
     /// # Panics
-    /// When that does not come.
+    /// When that does not happen.
     pub fn until_met(&self) {
         let all = self.nodes();
         assert!(wait_until(|| all.iter().all(|node| node.names().len() == all.len())), "the nodes do not meet");
@@ -82,12 +82,12 @@ impl Cluster {
         self.nodes().iter().all(|node| !node.v2_job(id).exists())
     }
 
-    /// Whether all nodes say that a job is in this state.
+    /// Whether all nodes report this state of a job.
     pub fn all_say(&self, id: u64, state: JobState) -> bool {
         self.nodes().iter().all(|node| node.state(id) == Some(state))
     }
 
-    /// A gang with a CPU of each of these nodes that runs this script on all of them: its other parts join as ranks do.
+    /// A gang with one CPU on each of these nodes that runs this script on all of them: its other parts join as ranks do.
     ///
     /// # Panics
     /// When it does not begin.
@@ -99,14 +99,14 @@ impl Cluster {
             assert!(wait_until(|| node.v2_job(id).exists()), "job {id} has no part on {}", node.host.name);
             let words = ["join", "--job", &id.to_string(), "--", "sh", "-c", script];
             let mut rank = node.command("cosched").args(words).spawn().expect("cosched join");
-            // It is waited for: a process that has ended and is not would look as if it was there.
+            // It has to be waited for: an ended process that is not would look alive.
             std::thread::spawn(move || rank.wait());
         }
         assert!(wait_until(|| on.iter().all(|n| !self.node(*n).job_pids(id).is_empty())), "nobody joined job {id}");
         id
     }
 
-    /// A gang over the first two nodes, and a job of the second alone: both numbers.
+    /// A gang on the first two nodes, and a job on the second alone: both numbers.
     ///
     /// # Panics
     /// When one does not begin.
@@ -130,10 +130,10 @@ impl Cluster {
         self.nodes().iter().flat_map(|node| ids.iter().map(|id| node.job_pids(*id))).collect()
     }
 
-    /// The same of jobs that are one [`PULSE`] on each of their nodes, as soon as what started it is over.
+    /// The same for jobs that run one [`PULSE`] on each of their nodes, once the processes that started it have ended.
     ///
     /// # Panics
-    /// When there is something else.
+    /// When there is any other process.
     pub fn lone_pids(&self, ids: &[u64]) -> Vec<Vec<i32>> {
         let mut seen = Vec::new();
         let is_lone = |pids: &Vec<i32>| match pids[..] {
@@ -149,7 +149,7 @@ impl Cluster {
         seen
     }
 
-    /// Whether a job gets CPU time on all of these nodes from now on: waits for a millisecond of it, some four turns of
+    /// Whether a job gets CPU time on all of these nodes from now on: waits for a millisecond of it, about four turns of
     /// [`PULSE`], which may be late on a busy machine.
     pub fn computes(&self, id: u64, on: &[usize]) -> bool {
         let used = || on.iter().map(|n| procs::cpu_usec(&self.node(*n).v2_job(id))).collect::<Vec<_>>();
@@ -174,7 +174,7 @@ impl Cluster {
     /// Kills jobs, and waits until nothing is left of them.
     ///
     /// # Panics
-    /// When something stays.
+    /// When something is left.
     pub fn end(&self, from: usize, ids: &[u64]) {
         let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
         let words: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -186,7 +186,7 @@ impl Cluster {
 }
 
 impl Node {
-    /// The names of the nodes that are there, as this one knows, sorted: the API lists them as they joined.
+    /// The names of the live nodes that this one knows, sorted: the API lists them in the order in which they joined.
     pub fn names(&self) -> Vec<String> {
         let nodes = self.client().status().map(|status| status.nodes.unwrap_or_default()).unwrap_or_default();
         sorted(nodes.into_iter().filter(|node| node.alive).map(|node| node.name))
@@ -200,7 +200,7 @@ impl Node {
         self.client().job(id).expect("the job is known")
     }
 
-    /// A job's state; none when the daemon does not know it.
+    /// A job's state; `None` when the daemon does not know it.
     pub fn state(&self, id: u64) -> Option<JobState> {
         self.client().job(id).ok().map(|job| job.state)
     }
@@ -215,7 +215,7 @@ impl Node {
     }
 }
 
-/// The end of a process, within the patience of tests.
+/// The output of a process, which must end within the tests' time limit.
 ///
 /// # Panics
 /// When it does not end; it is killed then.
@@ -228,7 +228,7 @@ pub fn until_ended(mut child: Child, what: &str) -> std::process::Output {
     child.wait_with_output().expect("its output")
 }
 
-/// A launcher's words without the option that says where its ranks go, and that option's value: the job says that.
+/// A launcher's words without an option and its value, which say where the ranks run: the job decides that.
 pub fn without(words: Vec<String>, option: &str) -> Vec<String> {
     let at = words.iter().position(|word| word == option).expect("the option");
     words.into_iter().enumerate().filter(|(k, _)| *k != at && *k != at + 1).map(|(_, word)| word).collect()

@@ -1,7 +1,7 @@
-//! What a net leaves when its test is killed, and how it goes: by the numbers that are written down before anything else.
+//! What a net leaves when its test is killed, and how it is removed: by process numbers that are recorded before anything else.
 //!
-//! `owner` and `anchors` hold processes with the times of their start, so that no other process is ever meant; `cgroups` holds
-//! the names of the daemons' cgroups. The anchors live on when their test is killed: by them the processes of the nodes are found.
+//! `owner` and `anchors` hold processes with their start times, so that no other process is ever meant; `cgroups` holds the names
+//! of the daemons' cgroups. The anchors survive when their test is killed: through them the processes of the nodes are found.
 
 use crate::procs;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
@@ -9,37 +9,37 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// What the directories of all nets begin with.
+/// The common prefix of the directories of all nets.
 pub(super) const PREFIX: &str = "cst-net-";
 
-/// This process owns the directory.
+/// Records that this process owns the directory.
 pub(super) fn own(dir: &Path) {
     append(dir, "owner", &named(std::process::id() as i32));
 }
 
-/// A process that holds namespaces.
+/// Records a process that holds namespaces.
 pub(super) fn anchored(dir: &Path, pid: i32) {
     append(dir, "anchors", &named(pid));
 }
 
-/// The name of a daemon's cgroup.
+/// Records the name of a daemon's cgroup.
 pub(super) fn cgroup(dir: &Path, name: &str) {
     append(dir, "cgroups", name);
 }
 
-/// Removes what tests that are no more have left.
+/// Removes what tests that no longer run have left.
 pub(super) fn sweep() {
     for dir in procs::sub_directories(&std::env::temp_dir()) {
         let ours = dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
         let owners = living(&dir, "owner");
-        // One that is being made has no owner for a moment.
+        // A directory that is being created has no owner for a moment.
         if ours && dir.join("owner").exists() && owners.is_empty() {
             remove(&dir);
         }
     }
 }
 
-/// Ends everything of a net: processes, cgroups, namespaces with their links and mounts, files.
+/// Removes everything of a net: processes, cgroups, namespaces with their links and mounts, files.
 pub(super) fn remove(dir: &Path) {
     let anchors = living(dir, "anchors");
     for name in lines(dir, "cgroups") {
@@ -50,7 +50,7 @@ pub(super) fn remove(dir: &Path) {
     let nets: Vec<_> = anchors.iter().filter_map(|pid| procs::net_namespace(*pid)).collect();
     let inside =
         |pid: &i32| !anchors.contains(pid) && procs::net_namespace(*pid).is_some_and(|net| nets.contains(&net));
-    // Processes that are being started appear late.
+    // Processes that are being started become visible late.
     crate::wait_until(|| {
         let left: Vec<i32> = procs::all().into_iter().filter(inside).collect();
         left.iter().for_each(|pid| procs::signal(*pid, Signal::KILL));
@@ -62,7 +62,7 @@ pub(super) fn remove(dir: &Path) {
     for pid in anchors {
         empty_agents(pid, dir);
         procs::signal(pid, Signal::KILL);
-        // Of an earlier run it is init's child, and not waited for here.
+        // A process of an earlier run is init's child, and is not waited for here.
         let _ = Pid::from_raw(pid).map(|pid| waitpid(Some(pid), WaitOptions::empty()));
     }
     for name in lines(dir, "cgroups") {
@@ -73,7 +73,7 @@ pub(super) fn remove(dir: &Path) {
     }
 }
 
-/// The hierarchies that killed daemons left for the kernel's last resort are to be empty when their mounts go.
+/// The hierarchies that killed daemons left for the kernel's last resort have to be empty when their mounts are removed.
 fn empty_agents(anchor: i32, dir: &Path) {
     let nodes = procs::sub_directories(dir);
     // A second daemon of a node has its socket beside the first one's directory.
@@ -85,12 +85,12 @@ fn empty_agents(anchor: i32, dir: &Path) {
     }
 }
 
-/// A process by number and the time of its start.
+/// A process's number and start time.
 fn named(pid: i32) -> String {
     format!("{pid} {}", procs::start_ticks(pid).unwrap_or(0))
 }
 
-/// The processes of a list that live.
+/// The live processes of a list.
 fn living(dir: &Path, list: &str) -> Vec<i32> {
     let of = |line: &String| {
         let pid: i32 = line.split(' ').next()?.parse().ok()?;

@@ -11,7 +11,7 @@ use net::Net;
 pub use node::Node;
 use std::process::Command;
 
-/// Ends a test early, and says why, where the machine has no namespaces or lacks one of these commands.
+/// Whether the machine has namespaces and these commands; otherwise says why the test is skipped.
 pub fn needs(commands: &[&str]) -> bool {
     if !crate::needs_root() {
         return false;
@@ -31,7 +31,7 @@ pub fn needs(commands: &[&str]) -> bool {
     true
 }
 
-/// Nodes with daemons, of one machine each: what they share is a network. Nodes are counted from 0.
+/// Nodes with separate daemons, which share only a network. Nodes are counted from 0.
 #[derive(Debug)]
 pub struct Nodes {
     nodes: Vec<Node>,
@@ -40,7 +40,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// So many nodes; `config` makes a node's configuration (TOML) of its number and name.
+    /// Starts `count` nodes; `config` generates a node's configuration (TOML) from its number and name.
     pub fn start(count: usize, config: impl Fn(usize, &str) -> String) -> Nodes {
         let net = Net::new(count);
         let mut all = Nodes { nodes: Vec::new(), net };
@@ -66,19 +66,19 @@ impl Nodes {
     }
 }
 
-/// A cluster: nodes whose daemons share a real etcd, which is on a place of the network of its own.
+/// A cluster: nodes whose daemons share a real etcd, which has its own place on the network.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Nodes,
     /// The store.
     pub etcd: Etcd,
-    /// The number of the store's place on the network.
+    /// The store's place on the network.
     etcd_place: usize,
 }
 
 impl Cluster {
-    /// So many nodes, and a store of so many members with TLS, users and passwords. `config` (TOML) is added to every node's
-    /// configuration.
+    /// Starts `count` nodes, and a store of `members` members with TLS, users and passwords. `config` (TOML) is added to
+    /// every node's configuration.
     pub fn start(count: usize, members: usize, config: &str) -> Cluster {
         let net = Net::new(count + 1);
         let etcd = Etcd::start_members(&net.hosts[count], Security::TlsAndUsers, members);
@@ -109,12 +109,12 @@ impl Cluster {
         self.nodes.net.cut(n);
     }
 
-    /// Brings it back.
+    /// Reconnects it.
     pub fn heal(&self, n: usize) {
         self.nodes.net.heal(n);
     }
 
-    /// Loses what a node sends to the store (`there`), or what the store sends to the node, while `meanwhile` runs.
+    /// Drops what a node sends to the store (`there`), or what the store sends to the node, while `meanwhile` runs.
     pub fn cut_one_way(&self, n: usize, there: bool, meanwhile: impl FnOnce()) {
         let (node, store) = (&self.net().hosts[n], &self.net().hosts[self.etcd_place]);
         let (from, to) = if there { (node, store) } else { (store, node) };
@@ -123,23 +123,23 @@ impl Cluster {
         from.run(&["ip", "route", "del", "blackhole", &to.address]);
     }
 
-    /// Takes the store off the network: for all nodes at once.
+    /// Takes the store off the network, for all nodes at once.
     pub fn cut_etcd(&self) {
         self.nodes.net.cut(self.etcd_place);
     }
 
-    /// Brings it back.
+    /// Reconnects it.
     pub fn heal_etcd(&self) {
         self.nodes.net.heal(self.etcd_place);
     }
 }
 
-/// Keys come before tables in TOML, and `config` may end with a table of its own.
+/// Keys must precede tables in TOML, and `config` may end with a table of its own.
 fn node_config(name: &str, config: &str, table: &str) -> String {
     format!("store = \"etcd\"\ncluster = \"cst\"\nnode = \"{name}\"\n{config}\n{table}")
 }
 
-/// Runs a command of the system; what it printed.
+/// Runs a system command; returns its output.
 fn tool(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(done.status.success(), "{command:?}: {}{}", crate::stdout(&done), crate::stderr(&done));

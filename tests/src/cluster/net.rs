@@ -1,7 +1,8 @@
-//! Several nodes on one machine: network, mount and host name namespaces, joined by a bridge in a namespace of its own.
+//! Several nodes on one machine: separate network, mount and host name namespaces, joined by a bridge in a namespace of
+//! its own.
 //!
-//! Each node's `/run/cosched` is a directory of its own, so that the usual socket is the node's. What is here is gone when
-//! `Net` is dropped; what a killed test left is removed when the next `Net` is made.
+//! Each node's `/run/cosched` is a separate directory, so that the usual socket belongs to the node. Everything is removed
+//! when `Net` is dropped; what a killed test left is removed when the next `Net` is made.
 
 use crate::cluster::{leftovers, tool};
 use crate::procs;
@@ -25,7 +26,7 @@ pub struct Host {
     pub address: String,
     /// The CPU that its processes are bound to.
     pub cpu: usize,
-    /// Its files.
+    /// The directory of its files.
     pub dir: PathBuf,
     pid: i32,
 }
@@ -35,14 +36,14 @@ pub struct Host {
 pub struct Net {
     /// The nodes, in order.
     pub hosts: Vec<Host>,
-    /// Everything of this net that is in files.
+    /// The directory of all files of this net.
     pub dir: PathBuf,
     switch: i32,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Net {
-    /// So many nodes, on the machine's CPUs in turn.
+    /// A net of `count` nodes, assigned to the machine's CPUs in turn.
     ///
     /// # Panics
     /// When the kernel or a tool refuses.
@@ -50,7 +51,7 @@ impl Net {
         let alone = crate::alone();
         leftovers::sweep();
         let dir = tempfile::Builder::new().prefix(leftovers::PREFIX).tempdir().expect("temporary directory").keep();
-        // Ranks of any user look for their files below it.
+        // Ranks of any user search for their files below it.
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("permissions");
         leftovers::own(&dir);
         let mut net = Net { hosts: Vec::new(), switch: 0, dir, _alone: alone };
@@ -74,7 +75,7 @@ impl Net {
         let dir = self.dir.join(&name);
         fs::create_dir_all(dir.join("run")).expect("the node's directory");
         let port = format!("p{n}");
-        // The node's own devices in /sys, where UCX looks for them; the rest stays, so that cgroups are still seen.
+        // The node's own devices in /sys, where UCX looks for them; the rest stays, so that cgroups are still visible.
         let script = format!(
             "hostname {name} && mount -t tmpfs tmpfs /run && mkdir /run/cosched && mount --bind {dir}/run /run/cosched && \
              mount --bind {hosts} /etc/hosts && mkdir {dir}/sys && mount -t sysfs sysfs {dir}/sys && \
@@ -91,12 +92,12 @@ impl Net {
         let host = Host { address: format!("{SUBNET}.{}", n + 1), name, cpu, dir, pid };
         host.run(&["ip", "address", "add", &format!("{}/24", host.address), "dev", DEVICE]);
         host.run(&["ip", "link", "set", DEVICE, "up"]);
-        // Each node takes its messages in on its own CPU; else the sender's CPU would do the receiver's work.
+        // Each node receives its messages on its own CPU; otherwise the sender's CPU would do the receiver's work.
         host.run(&["sh", "-c", &format!("echo {:x} > /sys/class/net/{DEVICE}/queues/rx-0/rps_cpus", 1_u64 << cpu)]);
         self.hosts.push(host);
     }
 
-    /// The kernel tells of a carrier up to a second late, and UCX leaves out a device that has none.
+    /// The kernel reports a carrier up to a second late, and UCX leaves out a device that has none.
     fn until_up(&self) {
         let up = |host: &Host| host.run(&["cat", &format!("/sys/class/net/{DEVICE}/operstate")]).trim() == "up";
         assert!(crate::wait_until(|| self.hosts.iter().all(up)), "the links do not come up");
@@ -107,7 +108,7 @@ impl Net {
         self.on_switch(&["link", "set", &format!("p{n}"), "down"]);
     }
 
-    /// Brings it back.
+    /// Reconnects it.
     pub fn heal(&self, n: usize) {
         self.on_switch(&["link", "set", &format!("p{n}"), "up"]);
     }
@@ -116,7 +117,7 @@ impl Net {
         tool(Command::new("nsenter").args(["-t", &self.switch.to_string(), "-n", "ip"]).args(words));
     }
 
-    /// `agent [OPTIONS] HOST WORDS…`: what launchers call in place of ssh. As a session that sshd starts, its processes
+    /// `agent [OPTIONS] HOST WORDS…`: what launchers call in place of ssh. Like a session that sshd starts, its processes
     /// have an environment of their own and are in no job's cgroup.
     fn write_scripts(&self) {
         let mut cases = String::new();
@@ -137,7 +138,7 @@ impl Net {
         fs::set_permissions(self.agent(), fs::Permissions::from_mode(0o755)).expect("agent");
     }
 
-    /// The script that stands in for ssh.
+    /// The script that is used in place of ssh.
     pub fn agent(&self) -> PathBuf {
         self.dir.join("agent")
     }
@@ -158,7 +159,7 @@ impl Net {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// The same of Open MPI 5, whose launcher is another one (PRRTE); by its full path, from which it finds itself on the
+    /// The same for Open MPI 5, which has another launcher (PRRTE); by its full path, from which it finds itself on the
     /// other nodes. `None` where it is not installed.
     pub fn openmpi_5(&self, nodes: &[usize]) -> Option<Vec<String>> {
         let launcher = crate::target("openmpi5/bin/mpirun")?;
@@ -175,7 +176,7 @@ impl Net {
         Some(text.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// The same of MPICH. Its transport is chosen in the environment, which it passes on.
+    /// The same for MPICH. Its transport is chosen by the environment, which it passes on.
     pub fn mpich(&self, nodes: &[usize]) -> Vec<String> {
         let hosts: Vec<&str> = nodes.iter().map(|n| self.hosts[*n].address.as_str()).collect();
         let text = format!(
@@ -196,7 +197,7 @@ impl Host {
         self.pid
     }
 
-    /// A command on this node. A watchdog of 60 s is the caller's choice: `timeout` in front.
+    /// A command on this node. If a time limit of 60 s is wanted, the caller puts `timeout` in front.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.pid.to_string(), "-n", "-u", "-m", "--", "taskset", "-c", &self.cpu.to_string()]);
@@ -207,7 +208,7 @@ impl Host {
         command
     }
 
-    /// Runs a command on this node; what it printed.
+    /// Runs a command on this node; returns its output.
     ///
     /// # Panics
     /// When it fails.

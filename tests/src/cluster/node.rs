@@ -1,4 +1,4 @@
-//! A daemon on a node: at the usual socket of the node, under a cgroup of its own.
+//! A daemon on a node: at the usual socket of the node, below a cgroup of its own.
 
 use super::leftovers;
 use super::net::Host;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 /// A node with its daemon.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it is.
+    /// The place on the network.
     pub host: Host,
     /// The name of its cgroup.
     pub cgroup: String,
@@ -29,7 +29,7 @@ impl Node {
         node
     }
 
-    /// The cgroup of another daemon on this node, which goes with the net as its own does.
+    /// The cgroup of another daemon on this node, which is removed with the net like its own.
     pub fn another_cgroup(&self) -> String {
         let name = format!("{}-another", self.cgroup);
         leftovers::cgroup(self.host.dir.parent().expect("the net"), &name);
@@ -41,7 +41,7 @@ impl Node {
         let log = File::options().create(true).append(true).open(file("coschedd.log")).expect("log");
         let mut command = self.host.command(&crate::bin_dir().join("coschedd").display().to_string());
         command.args(["--cgroup", &self.cgroup]).arg("--config").arg(file("cosched.toml"));
-        // The node's /run/cosched, by a path that the kernel's last resort finds too.
+        // The node's /run/cosched, by a path that the kernel's last resort can find, too.
         command.arg("--socket").arg(self.socket()).arg("--state-dir").arg(file("state"));
         self.child =
             Some(command.env("COSCHED_LOG", "info,cosched_daemon=debug").stderr(log).spawn().expect("coschedd starts"));
@@ -50,7 +50,7 @@ impl Node {
     /// Waits until it answers.
     ///
     /// # Panics
-    /// When it does not: with its log.
+    /// When it does not: shows its log.
     pub fn until_ready(&self) {
         let answers = || Client::connect(self.socket()).is_ok_and(|mut client| client.status().is_ok());
         assert!(crate::wait_until(answers), "{}: no answer; the log:\n{}", self.host.name, self.log());
@@ -71,7 +71,7 @@ impl Node {
         fs::read_to_string(self.host.dir.join("coschedd.log")).unwrap_or_default()
     }
 
-    /// A command on this node. A program of ours is found by its name.
+    /// A command on this node. Our own programs are found by name.
     pub fn command(&self, program: &str) -> Command {
         let ours = crate::bin_dir().join(program);
         let program = if ours.is_file() { ours.display().to_string() } else { program.to_owned() };
@@ -80,7 +80,7 @@ impl Node {
         command
     }
 
-    /// Runs `cosched ARGS` on this node to its end.
+    /// Runs `cosched ARGS` on this node until it ends.
     pub fn cosched(&self, args: &[&str]) -> Output {
         self.command("cosched").args(args).output().expect("cosched runs")
     }
@@ -91,12 +91,12 @@ impl Node {
         command.arg("run").args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("cosched runs")
     }
 
-    /// The process of the daemon.
+    /// The daemon's process.
     pub fn pid(&self) -> i32 {
         self.child.as_ref().expect("it runs").id() as i32
     }
 
-    /// kill -9, and nothing else.
+    /// kill -9 of the daemon, and nothing else.
     pub fn kill_daemon(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("kill");
@@ -104,14 +104,14 @@ impl Node {
         }
     }
 
-    /// Starts the daemon again on its state, and waits until it answers; one that runs is ended as an operator does.
+    /// Restarts the daemon on its state, and waits until it answers; a running one is first ended as an operator does.
     pub fn restart(&mut self) {
         self.stop();
         self.launch();
         self.until_ready();
     }
 
-    /// Ends it as an operator does.
+    /// Ends the daemon as an operator does.
     ///
     /// # Panics
     /// When it does not end.

@@ -1,4 +1,4 @@
-//! The program of a soak's jobs: it writes down when it ran, and ends by itself after a while.
+//! The program of a soak's jobs: it records when it ran, and ends by itself after a while.
 
 use super::history::Life;
 use super::{now, sleep_ms};
@@ -8,14 +8,14 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Present in the environment of the processes that a client starts: they wait for a byte of it first. A daemon that starts a
-/// job again does not have it.
+/// Set in the environment of the processes that a client starts: they first wait for a byte of input. A job that a daemon
+/// restarts does not have it.
 pub(super) const GATE: &str = "SOAK_GATE";
 
 /// Between two beats: several in each slot.
 const PERIOD_MS: u64 = 5;
 
-/// Writes beats into a file of its own, `PREFIX.LIFE.PID.HOST`, and ends with this code; the program ends then.
+/// Writes beats into a file of its own, `PREFIX.LIFE.PID.HOST`; returns the exit code with which the program has to end.
 pub fn beat(prefix: &str, seconds: u64, code: i32) -> std::io::Result<i32> {
     let pid = std::process::id();
     let life = if std::env::var_os(GATE).is_some() { 0 } else { pid };
@@ -33,7 +33,7 @@ pub fn beat(prefix: &str, seconds: u64, code: i32) -> std::io::Result<i32> {
     Ok(code)
 }
 
-/// What the programs of a run wrote into a directory. Hosts are n1, n2, …
+/// Reads what the programs of a run wrote into a directory. Hosts are n1, n2, …
 pub(super) fn read(dir: &Path) -> Vec<Life> {
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     let mut lives = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn read(dir: &Path) -> Vec<Life> {
         let fields: Vec<&str> = file.split('.').collect();
         let [name, life, pid, host] = fields[..] else { continue };
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
-        // A life that a daemon began is told from others of its job by the number of its process.
+        // A life that a daemon began is told from other lives of its job by the number of its process.
         let of_client = life == "0";
         let next = numbers.entry(name.to_owned()).or_insert(0);
         *next += usize::from(!of_client);

@@ -1,21 +1,21 @@
 //! What has to be true of a history. Pure: the same history has the same faults, on every machine.
 //!
-//! Time alone proves nothing while something is broken: what has to be so "within a bound" has to be so once nothing was broken
-//! for as long as that ([`History::calm`]). Of operations that overlap, any order is taken.
+//! Elapsed time proves nothing while something is broken: a condition "within a bound" is only checked once nothing has been broken
+//! for as long as the bound ([`History::calm`]). Overlapping operations may have happened in any order.
 
 use super::history::{Ask, Entry, Fault, Heard, History, Life, Look, Ms, Register, Shown};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Without faults for so long, everything has come about. Leases of etcd and of nodes, and a machine that is busy.
+/// After this time without faults, everything must have happened. It covers leases of etcd and of nodes, and a busy machine.
 pub(super) const BOUND_MS: Ms = 12_000;
 
-/// Gangs whose programs were seen in the same slots so often, in one calm time, share them.
+/// Gangs whose programs were seen in the same slot this often, within one calm period, count as sharing slots.
 const SLOTS_SHARED_MAX: usize = 20;
 
 /// A job that was made ready has its first process within a minute.
 const EMPTY_MS_MAX: Ms = 75_000;
 
-/// Everything that is wrong with a history, a line each.
+/// Everything that is wrong with a history, one line each.
 pub(super) fn check(history: &History) -> Vec<String> {
     let mut wrong = Vec::new();
     numbers(history, &mut wrong);
@@ -28,13 +28,13 @@ pub(super) fn check(history: &History) -> Vec<String> {
     lives(history, &mut wrong);
     alive_at_the_end(history, &mut wrong);
     slots(history, &mut wrong);
-    // Each node says it.
+    // Each node reports it.
     wrong.sort();
     wrong.dedup();
     wrong
 }
 
-/// A number is one job's, and a job has one number.
+/// A number belongs to one job, and a job has one number.
 fn numbers(history: &History, wrong: &mut Vec<String>) {
     let told = history.entries.iter().filter_map(|e| match (&e.ask, &e.heard) {
         (Ask::Submit(name), Heard::Done(id)) => Some((*id, name)),
@@ -53,7 +53,7 @@ fn numbers(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// Who was told a job's number finds the job on every node, and all nodes say the same of it.
+/// If a client was told a job's number, every node knows the job, and all nodes report the same about it.
 fn known(history: &History, wrong: &mut Vec<String>) {
     let ids: BTreeSet<u64> = names(history).into_values().collect();
     for look in &history.last {
@@ -70,7 +70,7 @@ fn known(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// What was killed is over, and stays so.
+/// A killed job is over, and stays so.
 fn killed(history: &History, wrong: &mut Vec<String>) {
     for entry in history.entries.iter().filter(|e| e.is_done()) {
         let Ask::Kill(id) = entry.ask else { continue };
@@ -83,7 +83,7 @@ fn killed(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// What was suspended stands still until somebody resumes it.
+/// A suspended job does not run until it is resumed.
 fn suspended(history: &History, wrong: &mut Vec<String>) {
     for entry in history.entries.iter().filter(|e| e.is_done()) {
         let Ask::Suspend(id) = entry.ask else { continue };
@@ -111,7 +111,7 @@ fn suspended(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// A job that a node said is over does not come back, and nobody of it is left.
+/// A job that a node reported as over does not come back, and no process of it is left.
 fn over(history: &History, wrong: &mut Vec<String>) {
     let mut said: BTreeMap<(usize, u64), Ms> = BTreeMap::new();
     let mut looks: Vec<_> = history.all_looks().collect();
@@ -140,11 +140,13 @@ fn over(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// How a job ended is what its launcher was told to be written down; and what nobody ended has ended by itself or with a node.
+/// A job's exit code is the one that its launcher reported successfully; and a job that no client ended has ended by itself or with
+/// a node.
 fn exits(history: &History, wrong: &mut Vec<String>) {
     for entry in history.entries.iter().filter(|e| e.is_done()) {
         let Ask::Exit(id, code) = entry.ask else { continue };
-        // What was killed at the same time has ended by that, and what a node was told that was given up meanwhile went with it.
+        // A job that was killed at the same time has ended by that, and a report to a node that was given up meanwhile was lost
+        // with the node.
         let killed = history.entries.iter().any(|e| e.may_count() && e.ask == Ask::Kill(id));
         if killed || may_be_given_up(history, entry) {
             continue;
@@ -165,14 +167,14 @@ fn exits(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// Whether the node that was asked may have been given up before it could tell the others.
+/// Whether the node that received the request may have been given up before it could tell the others.
 fn may_be_given_up(history: &History, entry: &Entry) -> bool {
     let lasts = |f: &&Fault| f.to - f.from >= history.lease_ms.saturating_sub(1_000);
     let near = |f: &&Fault| f.from < entry.end + 1_000 && f.to + BOUND_MS > entry.begin;
     history.faults.iter().any(|f| lasts(&f) && near(&f))
 }
 
-/// What was set last is what is there.
+/// The value at the end is the one that was set last.
 fn registers(history: &History, wrong: &mut Vec<String>) {
     let mut ends: Vec<(Register, &String)> = history.values.iter().map(|(of, value)| (of.clone(), value)).collect();
     for (id, jobs) in last_shown(history) {
@@ -180,7 +182,7 @@ fn registers(history: &History, wrong: &mut Vec<String>) {
     }
     for (register, value) in ends {
         let set = |ask: &Ask| matches!(ask, Ask::Set(of, _) if *of == register);
-        // A write whose successor began after it had been acknowledged is gone, if that one was acknowledged.
+        // A write whose successor began after the write was acknowledged no longer counts, if the successor was acknowledged.
         let stands = |end: Ms| {
             let newer = |e: &&Entry| set(&e.ask) && e.is_done() && e.begin > end;
             !history.entries.iter().any(|e| newer(&e))
@@ -189,7 +191,7 @@ fn registers(history: &History, wrong: &mut Vec<String>) {
         let unknown = |e: &Entry| matches!(e.heard, Heard::Unknown(_));
         let written = history.entries.iter().any(|e| wrote(e) && e.may_count() && (unknown(e) || stands(e.end)));
         let initially = history.initial.iter().any(|(of, first)| *of == register && first == value) && stands(0);
-        // What a job's class was at first nobody but its submission says.
+        // A job's initial class is known only from its submission.
         let untouched = matches!(register, Register::Class(_)) && stands(0);
         if !(written || initially || untouched) {
             wrong.push(format!("{register:?} is {value}, which is not what was set last"));
@@ -197,7 +199,7 @@ fn registers(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// The next life of a job begins when nobody of the one before is left.
+/// The next life of a job begins when no process of the previous one is left.
 fn lives(history: &History, wrong: &mut Vec<String>) {
     let mut by_name: BTreeMap<&String, Vec<&Life>> = BTreeMap::new();
     for life in history.lives.iter().filter(|life| !life.beats.is_empty()) {
@@ -215,8 +217,8 @@ fn lives(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// Who is neither over, nor suspended, nor waits, computes. A launcher that was not told of its job has gone: that job may be empty
-/// for a while.
+/// A job that is not over, suspended or waiting must compute. If a launcher was not told of its job, it has ended: that job may be
+/// empty for a while.
 fn alive_at_the_end(history: &History, wrong: &mut Vec<String>) {
     let Some(end) = history.last.iter().map(|look| look.begin).min() else { return };
     let acknowledged = names(history);
@@ -239,8 +241,8 @@ fn runs_in(look: &Look, id: u64) -> bool {
     look.jobs.iter().any(|job| job.id == id && job.state == "running")
 }
 
-/// Two gangs that own the CPU of one node beat in different slots. Somebody who is thawed or frozen late is seen in a slot now and
-/// then; who shares a slot is there again and again. The first and last quarter of a slot do not count.
+/// Two gangs that own the CPU of one node beat in different slots. A gang that is thawed or frozen late is seen in another's slot
+/// now and then; a gang that really shares slots is seen there again and again. The first and last quarter of a slot do not count.
 fn slots(history: &History, wrong: &mut Vec<String>) {
     if history.slot_ms == 0 {
         return;
@@ -277,7 +279,7 @@ fn beat_after(history: &History, id: u64, after: Ms, excused: impl Fn(Ms, &Life)
     lives_of(history, id).find_map(|life| Some((*life.beats.iter().find(|at| late(life, **at))?, life)))
 }
 
-/// The operations that may have come after this one.
+/// The operations that may have happened after this one.
 fn later<'a>(history: &'a History, entry: &Entry, is: impl Fn(&Ask) -> bool) -> Vec<&'a Entry> {
     let unknown = |e: &Entry| !e.is_done();
     let of = |e: &&Entry| is(&e.ask) && e.may_count() && (e.end >= entry.begin || unknown(e));
@@ -293,7 +295,7 @@ fn names(history: &History) -> BTreeMap<&String, u64> {
     told.collect()
 }
 
-/// What the nodes showed of each job at the end.
+/// What the nodes reported about each job at the end.
 fn last_shown(history: &History) -> BTreeMap<u64, Vec<&Shown>> {
     let mut all: BTreeMap<u64, Vec<&Shown>> = BTreeMap::new();
     for job in history.last.iter().flat_map(|look| &look.jobs) {

@@ -24,7 +24,7 @@ fn life(name: &str, life: usize, beats: impl IntoIterator<Item = Ms>) -> Life {
     Life { name: name.to_owned(), node: 0, pid, life, beats: beats.into_iter().collect(), ended: None }
 }
 
-/// Two nodes, and job 1, which was registered, beats on, and is said to run.
+/// Two nodes, and job 1, which was registered, keeps beating, and is reported as running.
 fn sound() -> History {
     let last = (0..2).map(|node| Look { node, begin: END, end: END + 1, jobs: vec![shown(1, "running")] }).collect();
     History {
@@ -35,7 +35,7 @@ fn sound() -> History {
     }
 }
 
-/// The same with job 1 in another state at the end, and beats until then.
+/// The same with job 1 in another state at the end, and with beats until then.
 fn ends_as(state: &str, until: Ms) -> History {
     let mut history = sound();
     history.last.iter_mut().for_each(|look| look.jobs = vec![shown(1, state)]);
@@ -95,7 +95,7 @@ fn an_acknowledged_job_that_nobody_knows() {
     let mut history = sound();
     history.last[1].jobs.clear();
     refused(&history, "node 1 does not know the jobs [1]");
-    // Whether it was taken is not known: then it need not be there.
+    // It is unknown whether it was accepted: then it need not exist.
     let lost = entry(5, 6, Ask::Submit("j7".to_owned()), Heard::Unknown("gone".to_owned()));
     sound_is(&with(sound(), [lost]));
 }
@@ -113,9 +113,9 @@ fn a_kill_that_was_acknowledged_and_not_done() {
     sound_is(&with(ends_as("ended", 1_500), kill()));
     refused(&with(ends_as("ended", LATE + 300), kill()), "job 1 was killed at 1000, and its process");
     refused(&with(ends_as("suspended", 1_500), kill()), "job 1 was killed at 1000, and is not over");
-    // Where something was broken all the time, nothing is late yet.
+    // If something was broken all the time, nothing is late yet.
     sound_is(&with(broken(ends_as("ended", LATE + 300), 1_100, LATE + 200), kill()));
-    // Nor is it, if nobody said that it was done.
+    // Nor is it if it was not acknowledged.
     let kept = entry(900, 1_000, Ask::Kill(1), Heard::Unknown("slow".to_owned()));
     sound_is(&with(sound(), [kept]));
 }
@@ -126,7 +126,7 @@ fn a_suspension_that_was_acknowledged_and_does_not_hold() {
     sound_is(&with(ends_as("suspended", 1_500), [suspend()]));
     refused(&with(ends_as("suspended", LATE + 300), [suspend()]), "job 1 was suspended at 1000, and its process");
     refused(&with(ends_as("asleep", 1_500), [suspend()]), "job 1 was suspended at 1000, and is not");
-    // A daemon that ends lets everything of its node go, and holds it again when it is back.
+    // When a daemon ends, all jobs of its node run freely, and it stops them again when it is back.
     let restarted = |node: usize, beats: Ms| {
         let mut history = with(ends_as("suspended", 1_500), [suspend()]);
         history.lives[0].beats.push(beats);
@@ -136,11 +136,11 @@ fn a_suspension_that_was_acknowledged_and_does_not_hold() {
     sound_is(&restarted(0, LATE + 20));
     refused(&restarted(1, LATE + 20), "was suspended at 1000, and its process");
     refused(&restarted(0, LATE + 51 + BOUND_MS), "was suspended at 1000, and its process");
-    // Somebody resumed it, or may have; whoever overlaps may have been first or last.
+    // It was resumed, or may have been; overlapping operations may have happened in any order.
     let resume = |heard| entry(950, 1_050, Ask::Resume(1), heard);
     sound_is(&with(sound(), [suspend(), resume(Heard::Done(1))]));
     sound_is(&with(sound(), [suspend(), entry(100, 200, Ask::Resume(1), Heard::Unknown("slow".to_owned()))]));
-    // One that was over before it, or was refused, is none.
+    // A resumption that ended before it, or was refused, does not count.
     let before = done(100, 200, Ask::Resume(1));
     refused(&with(ends_as("suspended", LATE + 300), [suspend(), before]), "was suspended");
     let refusal = resume(Heard::Refused("no".to_owned()));
@@ -163,7 +163,7 @@ fn a_job_that_comes_back_from_its_end() {
     sound_is(&history);
     history.looks.push(look(3_000, "running"));
     refused(&history, "node 0: job 1 was over at 2001, and is running at 3001");
-    // Said to be over, and there all the same.
+    // Reported as over, and still running.
     let mut history = ends_as("ended", END);
     history.lives[0].ended = Some(0);
     history.looks = vec![look(2_000, "ended")];
@@ -184,7 +184,7 @@ fn an_end_that_nobody_asked_for_and_a_code_that_is_lost() {
     let mut history = with(ends_as("ended", 900), told);
     history.last.iter_mut().for_each(|look| look.jobs[0].code = Some(3));
     sound_is(&history);
-    // Whoever is cut off for longer than a lease is given up, and what it was told last with it.
+    // A node that is cut off for longer than a lease is given up, and what it was told last is lost with it.
     let mut history = with(ends_as("ended", 900), [done(1_000, 1_010, Ask::Exit(1, 3))]);
     history.lease_ms = 6_000;
     sound_is(&broken(history.clone(), 500, 6_600));
@@ -196,7 +196,7 @@ fn a_value_that_is_not_the_last_one() {
     let class = |begin, class: &str| done(begin, begin + 10, Ask::Set(Register::Class(1), class.to_owned()));
     sound_is(&with(sound(), [class(100, "standby"), class(200, "batch")]));
     refused(&with(sound(), [class(100, "batch"), class(200, "standby")]), "Class(1) is batch");
-    // Two at one time may come in any order, and what nobody acknowledged may come at any time.
+    // Two overlapping ones may happen in any order, and one that was not acknowledged may happen at any time.
     sound_is(&with(sound(), [class(195, "batch"), class(200, "standby")]));
     let late = entry(100, 110, Ask::Set(Register::Class(1), "batch".to_owned()), Heard::Unknown("slow".to_owned()));
     sound_is(&with(sound(), [late, class(200, "standby")]));
@@ -228,7 +228,7 @@ fn two_lives_of_one_job() {
 fn a_job_that_is_said_to_run_and_does_not() {
     refused(&ends_as("running", END - BOUND_MS - 1_000), "job 1 is said to run, and nobody of it has beaten");
     refused(&ends_as("waiting", END), "job 1 waits, where there is room");
-    // Its launcher was not told of it, and has gone: nobody will ever be in it.
+    // Its launcher was not told of it, and has ended: no process will ever enter it.
     let orphan = |seen: Ms| {
         let mut history = ends_as("running", 0);
         history.entries[0].heard = Heard::Unknown("gone".to_owned());
@@ -253,7 +253,7 @@ fn two_gangs_in_one_slot() {
     sound_is(&two(175));
     let wrong = check(&two(127));
     assert!(!wrong.is_empty() && wrong.iter().all(|words| words.contains("j1 and j2 shared")), "{wrong:?}");
-    // On another node they are on another CPU.
+    // On different nodes they are on different CPUs.
     let mut history = two(127);
     history.lives[1].node = 1;
     sound_is(&history);

@@ -1,4 +1,4 @@
-//! The clients: each asks one thing after the other, of the daemon of any node, and writes down what it heard.
+//! The clients: each sends one request after the other, to the daemon of any node, and records the answers.
 
 use super::beat::GATE;
 use super::history::{Ask, Entry, Heard, Look, Register, Shown};
@@ -14,29 +14,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many jobs live at a time.
+/// The maximum number of live jobs at a time.
 const JOBS_MAX: usize = 6;
 
-/// The daemon answers after 10 s at the latest, also when its store is away.
+/// The daemon answers within 10 s, even when its store is away.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What the clients share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// The nodes' places.
+    /// The nodes' places on the network.
     pub(super) hosts: Vec<Host>,
-    /// Where the programs write.
+    /// The directory into which the programs write.
     pub(super) beats: PathBuf,
-    /// What was asked.
+    /// The operations.
     pub(super) entries: Mutex<Vec<Entry>>,
-    /// What was shown.
+    /// The lists of jobs that nodes returned.
     pub(super) looks: Mutex<Vec<Look>>,
-    /// The jobs that may live.
+    /// The jobs that may be alive.
     jobs: Mutex<Vec<u64>>,
     names: AtomicU64,
-    /// No more is asked for.
+    /// No more requests are sent.
     pub(super) over: AtomicBool,
-    /// The cluster is no more.
+    /// The cluster has been shut down.
     pub(super) gone: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl Shared {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Asks a node for something, and writes it down.
+    /// Sends a request to a node, and records it.
     fn ask(
         &self,
         client: usize,
@@ -74,7 +74,7 @@ impl Shared {
     ) -> Heard {
         let begin = now();
         let heard = match self.client(node) {
-            // Nobody listens: nothing was asked.
+            // The daemon is not listening, so the request was not sent.
             Err(e) => Heard::Refused(e.to_string()),
             Ok(mut connected) => heard(how(&mut connected)),
         };
@@ -83,14 +83,14 @@ impl Shared {
         heard
     }
 
-    /// All jobs, as a node shows them.
+    /// All jobs, as a node reports them.
     pub(super) fn look(&self, node: usize) -> Option<Look> {
         let begin = now();
         let jobs = self.client(node).and_then(|mut client| client.jobs(true)).ok()?.jobs;
         Some(Look { node, begin, end: now(), jobs: jobs.into_iter().map(shown).collect() })
     }
 
-    /// Sets a node in or out of service.
+    /// Drains or undrains a node.
     pub(super) fn set_drains(&self, client: usize, asked: usize, node: usize, drains: bool) -> Heard {
         let name = self.hosts[node].name.clone();
         let ask = Ask::Set(Register::Drains(name.clone()), drains.to_string());
@@ -100,7 +100,7 @@ impl Shared {
     }
 }
 
-/// What a client heard. `Internal` is what a daemon says of a request that it keeps.
+/// The meaning of an answer. `Internal` is a daemon's answer to a request that it keeps.
 fn heard(answer: Result<u64, ClientError>) -> Heard {
     match answer {
         Ok(id) => Heard::Done(id),
@@ -120,7 +120,7 @@ pub(super) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client, until all is over.
+/// Runs one client until all is over.
 pub(super) fn run(shared: &Arc<Shared>, number: usize, mut draw: Draw) {
     while !shared.is_over() {
         let node = draw.between(0, shared.hosts.len() as u64 - 1) as usize;
@@ -160,7 +160,7 @@ fn set_time_limit(shared: &Shared, number: usize, node: usize, draw: &mut Draw) 
     shared.ask(number, node, ask, |client| client.set_queues(&request).map(|_| 0));
 }
 
-/// One of the things that can be done to a job.
+/// A random request about a job.
 fn steer(shared: &Shared, number: usize, node: usize, id: u64, draw: &mut Draw) {
     match draw.between(0, 9) {
         0..3 => drop(shared.ask(number, node, Ask::Suspend(id), |client| client.suspend(id).map(|job| job.id))),
@@ -183,7 +183,8 @@ fn steer(shared: &Shared, number: usize, node: usize, id: u64, draw: &mut Draw) 
     }
 }
 
-/// A job of this node, or a gang that spans it and another one, as a launcher starts it: a gate first, then the program.
+/// A job of this node, or a gang that spans it and another one, started in the way of a launcher: a gate first, then the
+/// program.
 fn submit(shared: &Arc<Shared>, number: usize, node: usize, draw: &mut Draw) {
     let name = format!("j{}", shared.names.fetch_add(1, Ordering::Relaxed));
     let spans = draw.between(0, 1) == 1;
@@ -215,7 +216,7 @@ fn submit(shared: &Arc<Shared>, number: usize, node: usize, draw: &mut Draw) {
                 let Some(child) = placed(&shared, node, id, child) else { return };
                 let rank = spans.then(|| join(&shared, other, id, &words)).flatten();
                 launch(&shared, number, node, id, child);
-                // What ends it is the daemon's to do, or its own.
+                // The daemon ends it, or it ends by itself.
                 let _ = rank.map(|mut rank| rank.wait());
             });
         }
@@ -224,7 +225,7 @@ fn submit(shared: &Arc<Shared>, number: usize, node: usize, draw: &mut Draw) {
     }
 }
 
-/// The program behind its gate, on a node.
+/// Starts the program behind its gate, on a node.
 fn gate(host: &Host, words: &[String]) -> Option<Child> {
     let mut command = host.command(&words[0]);
     command.args(&words[1..]).env(GATE, "1").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -239,7 +240,8 @@ fn open(child: &mut Child) {
     }
 }
 
-/// As `cosched run` does: the program waits behind its gate until the job has its place. Nothing, when it is over before.
+/// As `cosched run` does: the program waits behind its gate until the job has its place. `None` when the job is over
+/// before.
 fn placed(shared: &Shared, node: usize, id: u64, child: Child) -> Option<Child> {
     while !shared.gone.load(Ordering::Relaxed) {
         let job = shared.client(node).and_then(|mut client| client.job(id));
@@ -248,7 +250,7 @@ fn placed(shared: &Shared, node: usize, id: u64, child: Child) -> Option<Child> 
             Ok(job) if matches!(job.state, JobState::Ended | JobState::Lost) => break,
             Ok(job) if job.pid == child.id() as i32 => return Some(child),
             Ok(_) => {
-                // The daemon that knew of this process has died since.
+                // The daemon that knew this process has died since.
                 let request = ProcessRequest { pid: child.id() as i32, start_ticks: None };
                 let entered = shared.client(node).and_then(|mut client| client.add_process(id, &request));
                 if entered.is_ok() {
@@ -283,7 +285,7 @@ fn launch(shared: &Shared, number: usize, node: usize, id: u64, mut child: Child
     locked(&shared.jobs).retain(|of| *of != id);
 }
 
-/// A rank on another node enters the job there, as soon as it has a part.
+/// A rank on another node enters the job there, as soon as the job has a part on it.
 fn join(shared: &Shared, node: usize, id: u64, words: &[String]) -> Option<Child> {
     let mut rank = gate(&shared.hosts[node], words)?;
     let request = ProcessRequest { pid: rank.id() as i32, start_ticks: None };
@@ -298,7 +300,7 @@ fn join(shared: &Shared, node: usize, id: u64, words: &[String]) -> Option<Child
     None
 }
 
-/// Ends a process that is left, and waits for it.
+/// Ends a remaining process, and waits for it.
 fn end(child: Option<Child>) {
     if let Some(mut child) = child {
         let _ = child.kill();

@@ -1,4 +1,4 @@
-//! Who breaks things: one fault after the other, sometimes two at a time, with calm between them.
+//! Breaks things: one fault after the other, sometimes two at a time, with calm periods between them.
 
 use super::history::Fault;
 use super::{Draw, now, sleep_ms};
@@ -6,30 +6,30 @@ use crate::cluster::Cluster;
 use crate::procs;
 use rustix::process::Signal;
 
-/// What can be broken.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// kill -9 of a daemon, which is started again.
+    /// kill -9 of a daemon, which is restarted.
     KillDaemon,
     /// A daemon hangs.
     StopDaemon,
     /// kill -9 of a daemon's guard.
     KillGuard,
-    /// A daemon is ended as an operator does, and started again.
+    /// A daemon is ended as an operator does, and restarted.
     Restart,
-    /// kill -9 of etcd, which is started again.
+    /// kill -9 of etcd, which is restarted.
     KillEtcd,
     /// etcd hangs.
     StopEtcd,
-    /// etcd is as slow as on a disk that hangs again and again.
+    /// etcd is as slow as on a disk that hangs repeatedly.
     SlowEtcd,
     /// A node is cut off.
     Cut,
-    /// What a node sends to etcd does not arrive.
+    /// What a node sends to etcd is lost.
     CutThere,
-    /// What etcd sends to a node does not arrive.
+    /// What etcd sends to a node is lost.
     CutBack,
-    /// etcd is cut off from all.
+    /// etcd is cut off from all nodes.
     CutEtcd,
 }
 
@@ -47,11 +47,11 @@ const KINDS: [Kind; 11] = [
     Kind::CutEtcd,
 ];
 
-/// Breaks one thing after the other until `until`; everything is well again then.
+/// Injects one fault after the other until `until`; everything is repaired then.
 pub(super) fn run(cluster: &mut Cluster, until: u64, mut draw: Draw) -> Vec<Fault> {
     let mut faults = Vec::new();
     loop {
-        // Some pauses are long enough for everything to come about, most are not.
+        // Some pauses are long enough for everything to settle, most are not.
         let pause = if draw.between(0, 4) == 0 { draw.between(13_000, 18_000) } else { draw.between(300, 3_000) };
         let (kind, node) = (*draw.one_of(&KINDS), draw.between(0, cluster.nodes().len() as u64 - 1) as usize);
         let lasts = draw.between(200, 9_000);

@@ -1,18 +1,18 @@
-//! What a soak run writes down: who asked what and heard what, what the jobs' programs did, what was broken meanwhile.
+//! The record of a soak run: requests and answers, what the jobs' programs did, and the faults.
 
 use std::fmt;
 
 /// Milliseconds since the Unix epoch: all nodes of a run are on one machine, so their clocks agree.
 pub(super) type Ms = u64;
 
-/// A change that a client asks for.
+/// A change that a client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
-    /// Register a job of this name, which no other has.
+    /// Register a job with this name, which is unique.
     Submit(String),
-    /// Stop its processes.
+    /// Suspend a job.
     Suspend(u64),
-    /// Let them go on.
+    /// Resume a job.
     Resume(u64),
     /// kill -9.
     Kill(u64),
@@ -22,23 +22,23 @@ pub(super) enum Ask {
     Set(Register, String),
 }
 
-/// What has one value at a time.
+/// A setting with one value at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Register {
     /// A job's class.
     Class(u64),
     /// Whether a node gets no new jobs.
     Drains(String),
-    /// The part of the time that gangs over nodes may have.
+    /// The maximum part of the time for gangs that span nodes.
     Ceiling,
     /// The time limit of the first queue.
     TimeLimit,
 }
 
-/// What a client heard.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// It is done; of a submission: the job's number.
+    /// It is done; for a submission: the job's number.
     Done(u64),
     /// It is refused, and nothing has changed.
     Refused(String),
@@ -49,15 +49,15 @@ pub(super) enum Heard {
 /// One operation.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The client.
+    /// The number of the client.
     pub(super) client: usize,
-    /// The node whose daemon was asked.
+    /// The node whose daemon received the request.
     pub(super) node: usize,
-    /// When it was asked.
+    /// When it was sent.
     pub(super) begin: Ms,
     /// When the answer came, or the client gave up.
     pub(super) end: Ms,
-    /// What.
+    /// The request.
     pub(super) ask: Ask,
     /// The answer.
     pub(super) heard: Heard,
@@ -93,7 +93,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Whether it is over.
+    /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state.as_str(), "ended" | "lost")
     }
@@ -104,62 +104,64 @@ impl Shown {
 pub(super) struct Look {
     /// The node.
     pub(super) node: usize,
-    /// When it was asked.
+    /// When the request was sent.
     pub(super) begin: Ms,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub(super) end: Ms,
     /// All jobs.
     pub(super) jobs: Vec<Shown>,
 }
 
-/// A process of a job, by the beats that it wrote.
+/// A process of a job, known from the beats that it wrote.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     /// The job's name.
     pub(super) name: String,
     /// The node on which it ran.
     pub(super) node: usize,
-    /// Its number.
+    /// The number of the process.
     pub(super) pid: i32,
-    /// The processes that the client started are one life of the job, 0; each that a daemon started is one of its own.
+    /// The processes that the client started are life 0 of the job; each process that a daemon started is a life of its
+    /// own.
     pub(super) life: usize,
-    /// When it wrote, in order.
+    /// The times at which it wrote, in order.
     pub(super) beats: Vec<Ms>,
-    /// The code with which it ended by itself.
+    /// The exit code, if it ended by itself.
     pub(super) ended: Option<i32>,
 }
 
-/// Something that was broken.
+/// A fault.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// From when on.
+    /// When it began.
     pub(super) from: Ms,
-    /// Until when.
+    /// When it ended.
     pub(super) to: Ms,
-    /// What.
+    /// Its description.
     pub(super) what: String,
-    /// The node whose daemon is gone or hangs: nobody holds its jobs, and when it is back it has to stop them again.
+    /// The node whose daemon is dead or hangs: its jobs are not held, and when the daemon is back it has to stop them
+    /// again.
     pub(super) lets_go: Option<usize>,
 }
 
-/// A run.
+/// A whole run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     /// The operations, in any order.
     pub(super) entries: Vec<Entry>,
-    /// What nodes showed on the way.
+    /// The lists that nodes returned during the run.
     pub(super) looks: Vec<Look>,
-    /// What every node showed at the end, when nothing was broken.
+    /// The lists of all nodes at the end, when nothing was broken.
     pub(super) last: Vec<Look>,
-    /// The values at the end, by each node.
+    /// The values at the end, as each node reports them.
     pub(super) values: Vec<(Register, String)>,
     /// The values at the beginning.
     pub(super) initial: Vec<(Register, String)>,
-    /// What the programs did.
+    /// The processes of the jobs.
     pub(super) lives: Vec<Life>,
-    /// What was broken.
+    /// The faults.
     pub(super) faults: Vec<Fault>,
-    /// A node that is silent for so long is given up.
+    /// A node that is silent for this long is given up.
     pub(super) lease_ms: Ms,
     /// The length of a slot.
     pub(super) slot_ms: Ms,
@@ -178,7 +180,7 @@ impl History {
         longest.max(to.saturating_sub(at))
     }
 
-    /// The number of the job of this name, if anybody heard it.
+    /// The number of the job with this name, if any answer contained it.
     pub(super) fn id_of(&self, name: &str) -> Option<u64> {
         let told = self.entries.iter().find_map(|e| match (&e.ask, &e.heard) {
             (Ask::Submit(of), Heard::Done(id)) if of == name => Some(*id),
@@ -187,14 +189,14 @@ impl History {
         told.or_else(|| self.all_looks().flat_map(|look| &look.jobs).find(|job| job.name == name).map(|job| job.id))
     }
 
-    /// All looks, the last ones too.
+    /// All lists, including the last ones.
     pub(super) fn all_looks(&self) -> impl Iterator<Item = &Look> {
         self.looks.iter().chain(&self.last)
     }
 }
 
 impl fmt::Display for History {
-    /// A line each, in order of time.
+    /// One line each, in chronological order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines: Vec<(Ms, String)> = Vec::new();
         lines.extend(
@@ -214,7 +216,7 @@ impl fmt::Display for History {
         looks.sort_by_key(|look| look.begin);
         for look in looks {
             for job in &look.jobs {
-                // What a node shows again is no news.
+                // An unchanged job is left out.
                 if seen.insert((look.node, job.id), job.clone()).as_ref() != Some(job) {
                     lines.push((look.begin, format!("{} node {} shows {job:?}", look.end, look.node)));
                 }

@@ -1,7 +1,7 @@
-//! A soak: several clients ask several real daemons on a real etcd for one thing after the other, while a third party breaks
-//! processes and links. What was asked, answered, done and broken is a history, and `check` says what is wrong with it.
+//! A soak: several clients send requests to several real daemons on a real etcd, while a third party breaks processes and
+//! links. Requests, answers, effects and faults form a history, and `check` says what is wrong with it.
 //!
-//! The same seed asks and breaks in the same order; how the machine interleaves it is its own.
+//! The same seed gives the same requests and faults in the same order; how they interleave depends on the machine.
 
 mod beat;
 mod check;
@@ -15,7 +15,7 @@ mod round;
 pub use beat::beat;
 pub use round::{Outcome, round};
 
-/// Draws: a generator of its own (SplitMix64), so that a seed means the same for ever.
+/// A random number generator (SplitMix64) of our own, so that a seed always means the same.
 #[derive(Clone, Debug)]
 struct Draw(u64);
 
@@ -28,7 +28,7 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// One of `from`, `from + 1`, …, `to`.
+    /// A number from `from` to `to`, both inclusive.
     fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from + 1)
     }

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The nodes, the clients.
+/// The number of nodes, and of clients.
 const NODES: usize = 3;
 const CLIENTS: usize = 4;
 
-/// At the end nothing is broken for so long, or a little longer: until all nodes have come to rest.
+/// At the end nothing is broken for this time, or a little longer, until all nodes have settled.
 const CALM_MS: Ms = 16_000;
 const REST_MS_MAX: Ms = 45_000;
 
-/// Two gangs do not share a slot; strict, so that this is seen from outside.
+/// Two gangs do not share a slot; strict, so that this is visible from outside.
 const CONFIG: &str = "require_synchronised_clock = false\nslot_length = \"50ms\"\nsharing = \"strict\"\n";
 const QUEUES: &str = "[[queue]]\nname = \"day\"\n[[queue]]\nname = \"night\"\n";
 const SLOT_MS: Ms = 50;
@@ -28,18 +28,18 @@ const SLOT_MS: Ms = 50;
 /// With even seeds no fault lasts as long as the lease, so that no node is given up; with odd ones many do.
 const LEASES_S: [u64; 2] = [20, 6];
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What is wrong, a line each.
+    /// The findings, one line each.
     pub wrong: Vec<String>,
     /// Operations, jobs, processes, beats, faults.
     pub counts: [usize; 5],
-    /// Where the history and the logs are.
+    /// The directory of the history and the logs.
     pub kept: Option<PathBuf>,
 }
 
-/// A round of about so many seconds. History and logs are kept where something is wrong, or always.
+/// A round of about this number of seconds. History and logs are kept if something is wrong, or always.
 ///
 /// # Panics
 /// When the cluster does not come up, or a daemon does not come back.
@@ -64,7 +64,7 @@ pub fn round(seed: u64, seconds: u64, keep: &Path, keep_sound: bool) -> Outcome 
         shared.over.store(true, Ordering::Relaxed);
     });
     let faultless = now();
-    // All may run: who is not placed, then, is held for nothing.
+    // No node is drained any more, so a job that still gets no place waits without a reason.
     for node in 0..NODES {
         while matches!(shared.set_drains(CLIENTS, 0, node, false), Heard::Unknown(_)) && now() < faultless + REST_MS_MAX
         {
@@ -89,7 +89,7 @@ fn counts(history: &History) -> [usize; 5] {
     [history.entries.len(), jobs.len(), history.lives.len(), beats, history.faults.len()]
 }
 
-/// What all nodes show, once they show the same twice, and nobody waits.
+/// What all nodes report, once all of them report the same and no job waits, or the time is over.
 fn last(shared: &Shared, until: Ms) -> Vec<Look> {
     loop {
         let looks: Vec<Look> = (0..NODES).filter_map(|node| shared.look(node)).collect();
@@ -102,7 +102,7 @@ fn last(shared: &Shared, until: Ms) -> Vec<Look> {
     }
 }
 
-/// The values of the cluster, as a node has them.
+/// The values of the cluster, as a node reports them.
 fn values(cluster: &Cluster, node: usize) -> Vec<(Register, String)> {
     let Ok(status) = cluster.node(node).client().status() else { return Vec::new() };
     let drains = |node: cosched_api::NodeStatus| (Register::Drains(node.name), node.drains.to_string());
