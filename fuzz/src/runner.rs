@@ -1,15 +1,17 @@
-//! Runs fuzz targets on damaged seeds: a little fuzzing in every run of the tests, on any toolchain.
-//! COSCHED_FUZZ_INPUTS is the number of inputs of each (`make fuzz`). The same number has the same inputs.
+//! Runs fuzz targets on mutated seeds: a little fuzzing in every test run, with any toolchain.
+//! COSCHED_FUZZ_INPUTS is the number of inputs per target (`make fuzz`). The same number gives the same
+//! inputs.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Edits of one input, at most.
+/// The maximum number of edits per input.
 const EDITS_MAX: u64 = 8;
-/// An input is not longer than this.
+/// The maximum length of an input.
 const BYTES_MAX: usize = 40_000;
-/// All targets together have so much address space: who wants more for such inputs is not bounded.
+/// The address space of all targets together: a target that needs more for such inputs has unbounded
+/// memory use.
 const MEMORY_BYTES_MAX: u64 = 2 << 30;
 const TOKENS: [&[u8]; 12] = [
     b"0",
@@ -26,7 +28,7 @@ const TOKENS: [&[u8]; 12] = [
     b",",
 ];
 
-/// What stands in the place of a number.
+/// Replacements for numbers.
 const NUMBERS: [&[u8]; 10] = [
     b"0",
     b"1",
@@ -79,7 +81,7 @@ impl Draw {
             4 => self.part(&seeds[self.0 as usize % seeds.len()]).to_vec(),
             5 => TOKENS[self.below(TOKENS.len() as u64)].to_vec(),
             _ => {
-                // A text stays one in which all is in its place.
+                // Replaces a whole number, so that a text remains well-formed.
                 let digits = |from: usize, is: bool| bytes[from..].iter().position(|b| b.is_ascii_digit() == is);
                 let Some(first) = digits(at, true).map(|first| at + first) else { return };
                 let end = digits(first, false).map_or(bytes.len(), |length| first + length);
@@ -97,7 +99,7 @@ fn inputs() -> u64 {
     std::env::var("COSCHED_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
 }
 
-/// Runs `body` on the seeds of this name, and on what becomes of them.
+/// Runs `body` on the seeds of this name, and on mutations of them.
 pub(crate) fn fuzz(name: &str, body: fn(&[u8])) {
     let limit = Some(MEMORY_BYTES_MAX);
     setrlimit(Resource::As, Rlimit { current: limit, maximum: limit }).unwrap();
@@ -109,7 +111,7 @@ pub(crate) fn fuzz(name: &str, body: fn(&[u8])) {
     let (mut draw, begin, mut longest) = (Draw(0x9e37_79b9_7f4a_7c15), Instant::now(), Duration::ZERO);
     for _ in 0..inputs() {
         let mut bytes = seeds[draw.below(seeds.len() as u64)].clone();
-        // More often few than many.
+        // Few edits are more likely than many.
         let edits = draw.below(EDITS_MAX) as u64;
         for _ in 0..=draw.below(edits + 1) {
             draw.edit(&mut bytes, &seeds);
@@ -129,7 +131,7 @@ pub(crate) fn fuzz(name: &str, body: fn(&[u8])) {
     );
 }
 
-/// A test for each target.
+/// Defines a test for each target.
 macro_rules! targets {
     ($targets:ident: $($name:ident)*) => {$(
         #[test]

@@ -1,5 +1,5 @@
-//! What is fuzzed, as plain functions of bytes. Each panics if a parser does, or if what it read is not read again from
-//! what was written.
+//! Fuzz targets as plain functions of bytes. Each panics if a parser does, or if writing and reading a parsed value
+//! does not give the same value.
 
 use cosched_sim::batch::{EventOrder, Filter, Policy, simulate, summarise};
 use cosched_sim::workload::batsim::{read_batsim, write_batsim};
@@ -39,7 +39,7 @@ pub fn job_list(data: &[u8]) {
     assert_eq!(read_jobs(&written[..]).unwrap(), jobs);
 }
 
-/// A workload of Batsim: reader and writer.
+/// A Batsim workload: reader and writer.
 pub fn batsim(data: &[u8]) {
     let Ok(workload) = read_batsim(data, Some(1e9)) else { return };
     let mut written = Vec::new();

@@ -1,12 +1,12 @@
-//! What root and its clients read from strangers, as plain functions of bytes. Each panics if a reader does, or if what it read is not
-//! read again from what was written.
+//! Inputs that root and its clients read from untrusted sources, as plain functions of bytes. Each panics if a reader does, or if
+//! writing and reading a parsed value does not give the same value.
 
-/// A request's body, for every path that takes one.
+/// A request's body, for every path that has one.
 pub fn request(data: &[u8]) {
     cosched_daemon::fuzz::request(data);
 }
 
-/// What a client gets from who answers on the socket.
+/// The answer that a client gets on the socket.
 pub fn answer(data: &[u8]) {
     cosched_api::fuzz::answer(data);
 }
@@ -16,7 +16,7 @@ pub fn journal(data: &[u8]) {
     cosched_daemon::fuzz::journal(data);
 }
 
-/// A job's wait page, which is its user's.
+/// A job's wait page, which its user can write.
 pub fn wait_page(data: &[u8]) {
     cosched_daemon::fuzz::wait_page(data);
 }
@@ -26,17 +26,17 @@ pub fn configuration(data: &[u8]) {
     cosched_daemon::fuzz::configuration(data);
 }
 
-/// A value of a cluster's store.
+/// A value in a cluster's store.
 pub fn stored(data: &[u8]) {
     cosched_cluster::fuzz::stored(data);
 }
 
-/// What somebody has kept of a cluster's store, and brings back.
+/// A backup of a cluster's store that is imported.
 pub fn backup(data: &[u8]) {
     cosched_cluster::fuzz::backup(data);
 }
 
-/// A store of which somebody has damaged keys.
+/// A store with damaged keys.
 pub fn repairs(data: &[u8]) {
     cosched_cluster::fuzz::repairs(data);
 }

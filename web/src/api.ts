@@ -1,4 +1,4 @@
-// The daemon's API as `cosched web` hands it on: docs/schema/openapi.json has each type in full.
+// The daemon's API as forwarded by `cosched web`: docs/schema/openapi.json has each type in full.
 
 export type JobState = "waiting" | "running" | "asleep" | "dropped" | "suspended" | "unknown" | "ended" | "lost";
 
@@ -135,7 +135,7 @@ export interface History {
   samples: { unix_ms: number; busy: number; jobs: { id: number; due: number; received: number }[] }[];
 }
 
-/** A refusal, in the daemon's words. */
+/** A refusal with the daemon's explanation. */
 export class Refusal extends Error {
   constructor(readonly status: number, readonly what: string, readonly why: string, readonly hint: string) {
     super(what);
@@ -144,7 +144,7 @@ export class Refusal extends Error {
 
 const KEY = "cosched-token";
 
-/** Takes the token out of the address, where histories and onlookers would have it, and keeps it for this origin. */
+/** Removes the token from the address, where the history and onlookers would see it, and stores it for this origin. */
 export function takeToken(): void {
   const token = new URLSearchParams(location.search).get("token");
   if (token) {
@@ -157,14 +157,14 @@ function headers(): Record<string, string> {
   return { Authorization: `Bearer ${localStorage.getItem(KEY) ?? ""}` };
 }
 
-/** By how much the daemon's clock is ahead of ours, in ms: from the answer that took least. */
+/** By how much the daemon's clock is ahead of ours, in ms: estimated from the answer with the shortest round trip. */
 export let clockAhead = 0;
 let bestRoundTrip = Infinity;
 
 function learnClock(response: Response, asked: number): void {
   const server = Number(response.headers.get("Cosched-Unix-Us")) / 1000;
   const now = Date.now();
-  // Each answer counts a little less than the one before, so that a clock that was set is found again.
+  // The best round trip ages with each answer, so that a clock that was set is noticed.
   bestRoundTrip *= 1.1;
   if (server > 0 && now - asked <= bestRoundTrip) {
     bestRoundTrip = now - asked;
@@ -196,7 +196,7 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
   return (await response.json()) as T;
 }
 
-/** Reads the stream of events until it ends. An event's id is what to resume after. */
+/** Reads the stream of events until it ends. To resume, pass the id of the last event as `after`. */
 export async function follow(after: string, tell: (id: string, event: StreamEvent) => void): Promise<void> {
   const response = await fetch(`/v1/events?follow=true&after=${encodeURIComponent(after)}`, { headers: headers() });
   if (!response.ok || !response.body) throw await refusal(response);

@@ -1,8 +1,9 @@
-// Where the clock stands in a plan. The row of any moment follows from the plan, so nothing is asked for at a slot's boundary.
+// The position of the clock in a plan. The row at any moment follows from the plan, so no request is needed at a slot's
+// boundary.
 
 import type { Plan } from "./api";
 
-/** Which part of the time from `from` to `to` (ms since the epoch) each row was the present one, 0 to 1. */
+/** For each row, the share of the time from `from` to `to` (ms since the epoch) in which it was the current one, 0 to 1. */
 export function presence(plan: Plan, from: number, to: number): number[] {
   const { turns, rows } = plan.matrix;
   const parts = rows.map(() => 0);
@@ -18,7 +19,7 @@ export function presence(plan: Plan, from: number, to: number): number[] {
   return parts;
 }
 
-/** How far the cycle has come, 0 to 1. */
+/** The position in the cycle, 0 to 1. */
 export function phase(plan: Plan, at: number): number {
   const cycle = (plan.slot_length_ns / 1e6) * Math.max(1, plan.matrix.turns.length);
   const since = (at - plan.epoch_unix_ns / 1e6) % cycle;

@@ -1,4 +1,4 @@
-// The jobs: what each was due and got, and what one may do with it.
+// The jobs: each one's due and actual share, and the actions that the user may take.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Job } from "./api";
@@ -10,14 +10,14 @@ import { bytes, clock, duration, percent, plain } from "./text";
 const CLASSES = ["express", "interactive", "batch", "standby"];
 const POLICIES = ["default", "auto", "gang", "local", "pb", "dcs"];
 
-/** Why this user may not change a job; empty when he may. */
+/** Why this user may not change a job; empty if this is allowed. */
 function forbidden(job: Job): string {
   const me = state.me;
   if (!me || me.exempt || me.uid === job.uid) return "";
   return `Only ${plain(job.user)} or an administrator may change job ${job.id}; you are ${plain(me.user)}.`;
 }
 
-/** Why it stands as it stands. */
+/** Why the job is in its state. */
 function reason(job: Job): string {
   if (job.state === "waiting") return job.waits_for ?? "";
   if (job.ended_why) return job.ended_why;

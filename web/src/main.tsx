@@ -90,7 +90,7 @@ function Banner({ what, why, hint, close }: { what: string; why: string; hint: s
   );
 }
 
-/** Asks again before it ends a job. */
+/** Asks for confirmation before it kills a job. */
 function Kill({ job, close }: { job: Job; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);

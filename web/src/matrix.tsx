@@ -1,4 +1,5 @@
-// The Ousterhout matrix as it turns, and its cycle: drawn from the plan and the clock, so it is steady at any slot length.
+// The Ousterhout matrix as it turns, and its cycle: drawn from the plan and the clock, so the animation is smooth at any
+// slot length.
 
 import { useEffect, useRef } from "preact/hooks";
 import type { Plan } from "./api";
@@ -8,7 +9,7 @@ import { colour, ink, stripes } from "./colour";
 import { state } from "./store";
 import { plain } from "./text";
 
-/** A row stays bright for as long as an eye needs; shorter slots glow by their part of the time. */
+/** A row stays bright for as long as the eye needs; shorter slots glow in proportion to their share of the time. */
 const GLOW_MS = 80;
 const ROW_PX_MAX = 34;
 const MATRIX_PX = 900;
@@ -19,19 +20,19 @@ const CYCLE_PX = 30;
 const FONT = "12px ui-sans-serif, system-ui, sans-serif";
 const SLOTS_DRAWN_MAX = 240;
 
-/** The height of a row: less of many, so that all are seen. */
+/** The height of a row: smaller if there are many, so that all are visible. */
 function rowHeight(rows: number): number {
   return Math.max(3, Math.min(ROW_PX_MAX, Math.floor(0.85 * MATRIX_PX / Math.max(1, rows))));
 }
 
-/** From row to row. */
+/** The distance between two rows. */
 function rowStep(rows: number): number {
   return rowHeight(rows) + (rowHeight(rows) > 12 ? GAP_PX : 1);
 }
 
 interface Run { job: number; from: number; to: number }
 
-/** Neighbouring cells of one job, as one block. */
+/** Adjacent cells of one job, as one block. */
 function runs(cells: (number | null)[]): Run[] {
   const all: Run[] = [];
   cells.forEach((job, column) => {
@@ -62,7 +63,7 @@ function block(g: CanvasRenderingContext2D, job: number, x: number, y: number, w
   g.restore();
 }
 
-/** What does not change from frame to frame: all rows dim, and the cycle. */
+/** The parts that do not change from frame to frame: all rows dimmed, and the cycle. */
 let still: { of: unknown[]; canvas: HTMLCanvasElement } | null = null;
 
 function drawStill(width: number, height: number, scale: number, plan: Plan, text: string): HTMLCanvasElement {
@@ -111,7 +112,7 @@ function drawRow(
     g.globalAlpha = 1;
     if (w < 18 || rowPx < 11) continue;
     const label = w > 90 ? plain(`${run.job} ${names.get(run.job) ?? ""}`) : String(run.job);
-    // A dim block is near the ground's colour: the text is then the ground's.
+    // A dim block is close to the background colour, so its text has the colour of text on the background.
     g.fillStyle = light > 0.35 ? ink(run.job) : text;
     g.textAlign = "center";
     const most = Math.max(1, Math.floor(w / 7) - 1);
@@ -127,7 +128,7 @@ function draw(g: CanvasRenderingContext2D, [width, height, scale]: [number, numb
   if (stale) return;
   const names = new Map(state.jobs.map((job) => [job.id, job.name]));
   presence(plan, now - GLOW_MS, now).forEach((light, at) => light > 0.01 && drawRow(g, width, plan, at, light, names, text));
-  // A hand that is faster than the eye would flicker.
+  // A hand that moves faster than the eye can follow would flicker.
   const cycleMs = (plan.slot_length_ns / 1e6) * plan.matrix.turns.length;
   if (cycleMs < 250) return;
   g.fillStyle = text;
@@ -135,7 +136,7 @@ function draw(g: CanvasRenderingContext2D, [width, height, scale]: [number, numb
   g.fillRect(LABEL_PX + phase(plan, now) * (width - LABEL_PX) - 1, top, 3, CYCLE_PX + 8);
 }
 
-/** The cycle once from left to right, coloured by the gangs of each slot's row. */
+/** The whole cycle from left to right, coloured by the gangs of each slot's row. */
 function cycle(g: CanvasRenderingContext2D, width: number, y: number, plan: Plan, turns: number[], text: string): void {
   if (turns.length === 0 || turns.length > SLOTS_DRAWN_MAX) return;
   const slot = (width - LABEL_PX) / turns.length;
@@ -180,7 +181,7 @@ export function MatrixView({ plan, stale }: { plan: Plan; stale: boolean }) {
   return <canvas ref={canvas} class="matrix" style={{ height: `${height}px` }} role="img" aria-label={describe(plan)} />;
 }
 
-/** The same for who does not see it. */
+/** A description for users who cannot see the drawing. */
 function describe(plan: Plan): string {
   const row = (cells: (number | null)[]) => runs(cells).map((run) => `job ${run.job} on ${run.to - run.from} CPUs`).join(", ");
   const text = plan.matrix.rows.map((r) => `row ${r.index}: ${row(r.cells) || "empty"}`).join("; ");
@@ -189,7 +190,7 @@ function describe(plan: Plan): string {
 
 declare global {
   interface Window {
-    /** Frames that were drawn, for the test. */
+    /** The number of frames that were drawn, for the test. */
     coschedFrames?: number;
   }
 }

@@ -1,4 +1,4 @@
-// What is beside the matrix and the jobs: CPUs, problems, nodes, queues, the last hour, what happened.
+// The panels beside the matrix and the jobs: CPUs, problems, nodes, queues, the last hour, events.
 
 import type { History, JobEvent, Node, Problem, Queue, Status } from "./api";
 import { act, state } from "./store";

@@ -1,11 +1,11 @@
-// What the page knows: told by the stream of events, and asked for again when something has changed.
+// The state of the page: updated by the stream of events, and requested again after changes.
 
 import { ask, follow, Refusal } from "./api";
 import type { History, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
 
-/** Numbers (CPU time, memory, load) are asked for this often while somebody looks. */
+/** Numbers (CPU time, memory, load) are requested at this interval while the page is visible. */
 const NUMBERS_MS = 2000;
-/** Changes that come faster are asked for together. */
+/** Changes within this time are requested together. */
 const CHANGES_MS = 150;
 const RETRY_MS = 1000;
 const EVENTS_SHOWN = 200;
@@ -20,7 +20,7 @@ export interface State {
   events: { at: number; event: JobEvent }[];
   /** Why the page is not up to date. */
   away: Refusal | null;
-  /** What a click could not do. */
+  /** Why an action of the user failed. */
   refused: Refusal | null;
 }
 
@@ -31,7 +31,7 @@ export const state: State = {
 let tell: () => void = () => {};
 let due: number | undefined;
 let asking = false;
-/** First all that the daemon remembers. */
+/** Initially request all events that the daemon remembers. */
 let lastId = "0";
 let historyAt = 0;
 
@@ -63,7 +63,7 @@ async function refresh(): Promise<void> {
       historyAt = Date.now();
       state.history = await ask<History>("GET", "/v1/history");
     }
-    // A matrix that is too long for the stream is here.
+    // A matrix that is too long for the stream is taken from the status.
     const plan = state.plan?.cut ? { ...state.plan, matrix: status.matrix, cut: false } : state.plan;
     change({ status, jobs: list.jobs, me, plan, problems: status.warnings, away: null });
   } catch (e) {
@@ -95,7 +95,7 @@ async function stream(): Promise<never> {
   }
 }
 
-/** Does what a click asks for; what the daemon refuses is shown. */
+/** Carries out an action of the user; if the daemon refuses, the reason is shown. */
 export async function act(method: string, path: string, body: unknown = {}): Promise<boolean> {
   try {
     await ask(method, path, body);

@@ -1,4 +1,4 @@
-// Numbers and texts as people read them.
+// Formats numbers and texts for people.
 
 export function percent(part: number | undefined): string {
   return part === undefined ? "–" : `${Math.round(part * 100)} %`;
@@ -28,7 +28,7 @@ export function clock(unixMs: number): string {
   return new Date(unixMs).toLocaleTimeString(undefined, { hour12: false });
 }
 
-/** What a user has chosen, with control characters and those that change what is read made visible. */
+/** A text chosen by a user, with control characters and characters that affect the direction of text made visible. */
 export function plain(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`);
 }

@@ -1,4 +1,4 @@
-/* Prints the checksum (FNV-1a, 64 bits) and the size of a file, read and summed at the same time.
+/* Prints the checksum (FNV-1a, 64 bits) and the size of a file; reading and summing overlap.
  *
  *   cc -std=c11 checksum.c $(pkg-config --cflags --libs cosched) -o checksum && ./checksum FILE
  */
@@ -15,7 +15,7 @@ struct sum {
     uint64_t bytes;
 };
 
-/* The beginning of the path: fills the empty buffer that it gets. */
+/* The first stage of the path: fills the empty buffer that it gets. */
 static int read_block(void *state, cosched_pipeline_buffer *buffer) {
     FILE *file = state;
     size_t got = fread(cosched_pipeline_buffer_data(buffer), 1, cosched_pipeline_buffer_capacity(buffer), file);

@@ -3,7 +3,7 @@
  *
  *   cc -std=c11 gang.c $(pkg-config --cflags --libs cosched) -o gang && ./gang [ROUNDS]
  *
- * The processes meet at a barrier in each round and spin there: what suffers without gang scheduling.
+ * The processes meet at a barrier in each round and spin there, which performs badly without gang scheduling.
  */
 #define _DEFAULT_SOURCE
 #include <cosched.h>
@@ -20,11 +20,11 @@
 struct barrier {
     atomic_int arrived;
     atomic_int round;
-    /* A process could not be registered: nobody waits for it. */
+    /* A process could not be registered, so the others must not wait for it. */
     atomic_int failed;
 };
 
-/* Returns 0 when all have arrived, -1 when one of them never will. */
+/* Returns 0 when all have arrived, -1 if one of them never will. */
 static int meet(struct barrier *barrier) {
     int round = atomic_load(&barrier->round);
     if (atomic_fetch_add(&barrier->arrived, 1) == CPU_COUNT - 1) {
@@ -37,7 +37,7 @@ static int meet(struct barrier *barrier) {
     return 0;
 }
 
-/* Sums up 1/i in `rounds` rounds of 10000. Returns less than 0 when a process is missing. */
+/* Sums up 1/i in `rounds` rounds of 10000. Returns a negative value if a process is missing. */
 static double parallel_code(struct barrier *barrier, int rounds) {
     double sum = 0;
     for (int round = 0; round < rounds; round++) {
@@ -49,9 +49,9 @@ static double parallel_code(struct barrier *barrier, int rounds) {
     return sum;
 }
 
-/* Registers the program; ends it where that fails. */
+/* Registers the program; exits on an error. */
 static uint64_t register_program(cosched_t *cosched) {
-    /* What the job wants of each computer. All else is 0: not said. */
+    /* What the job requests of each computer. All other fields are 0, which means unspecified. */
     char host[256];
     gethostname(host, sizeof host);
     cosched_resources resources[1] = {{
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
         perror("mmap");
         exit(1);
     }
-    /* The library that is found at run time must be what this was compiled for. */
+    /* The library that is found at run time must match the header that this was compiled with. */
     if (COSCHED_CHECK_VERSION() != 0 || cosched_open(NULL, &cosched) != 0) {
         fprintf(stderr, "gang: %s\n", cosched_last_error());
         exit(1);
@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
         }
     }
 
-    /* Register each process: this one, whichever it is. The handle works in children too. */
+    /* Register each process: the calling one, parent or child. The handle works in children too. */
     if (cosched_add_process(cosched, job, 0) != 0) {
         fprintf(stderr, "gang: %s\n", cosched_last_error());
         atomic_store(&barrier->failed, 1);

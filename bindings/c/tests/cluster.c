@@ -1,5 +1,5 @@
-/* The job API in a cluster of two nodes: `cluster SOCKET1 SOCKET2`, the daemons of n1 and n2. Handles to both are in one program, which a
- * cluster of one machine's namespaces allows, so that what one node says is seen on the other. */
+/* The job API in a cluster of two nodes: `cluster SOCKET1 SOCKET2`, the daemons of n1 and n2. One program has handles to both, which is
+ * possible in a cluster of namespaces on one machine, so that it can check on each node what the other one reports. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <cosched.h>
@@ -22,7 +22,7 @@ static void check_code(int got, int wanted, const char *what, const char *file, 
 static const char *const names[2] = {"n1", "n2"};
 static cosched_t *at[2];
 
-/* A child that computes until it is killed; its way out is a signal or an hour glass. */
+/* A child that computes until it is killed; an alarm ends it at the latest. */
 static pid_t worker(void) {
     fflush(stdout);
     pid_t pid = fork();
@@ -41,7 +41,7 @@ static cosched_job facts(int node, uint64_t job) {
     return facts;
 }
 
-/* The nodes hear of each other's changes a moment later. Waits until `holds` is so of the job on this node. */
+/* The nodes learn of each other's changes with a delay. Waits until `holds` is true for the job on this node. */
 #define BECOMES(node, job, holds)                                                                                                \
     do {                                                                                                                         \
         cosched_job seen = {.state = -1};                                                                                        \
@@ -64,7 +64,7 @@ static uint64_t cpu_time_us(int node, uint64_t job) {
     return use.cpu_time_us;
 }
 
-/* Whether the job's part of a node gets CPU time. */
+/* Whether the job's part on a node gets CPU time. */
 static int computes(int node, uint64_t job) {
     uint64_t before = cpu_time_us(node, job);
     for (int i = 0; i < 500; i++) {
@@ -75,7 +75,7 @@ static int computes(int node, uint64_t job) {
     return 0;
 }
 
-/* Whether it comes to a stop: with the next plan, which holds from a slot that all nodes can know of in time. */
+/* Whether it stops: with the next plan, which takes effect at a slot that all nodes can learn of in time. */
 static int stands(int node, uint64_t job) {
     for (int i = 0; i < 30; i++) {
         uint64_t before = cpu_time_us(node, job);
@@ -102,7 +102,7 @@ static void test_life(void) {
     pid_t workers[2] = {worker(), worker()};
     for (int n = 0; n < 2; n++) {
         int tries = 0;
-        /* Its place on the other node comes with the plan. */
+        /* Its place on the other node is assigned with the plan. */
         while (cosched_add_process(at[n], job, workers[n]) == COSCHED_ERR_CONFLICT && tries++ < 500)
             usleep(20000);
         CHECK_CODE(cosched_add_process(at[n], job, workers[n]), OK);
@@ -111,7 +111,7 @@ static void test_life(void) {
 
     cosched_load load;
     for (int n = 0; n < 2; n++) {
-        /* Of a node by the other one: what it told last, within half a minute. */
+        /* The load of a node as seen by the other one: the last reported value, at most half a minute old. */
         CHECK_CODE(cosched_node_load(at[1 - n], names[n], &load), OK);
         CHECK(!strcmp(load.node, names[n]) && load.measured_unix_ms != COSCHED_UNKNOWN);
         CHECK(load.cpus == 1 && load.jobs == 1 && load.job_cpus == 1);
@@ -133,7 +133,7 @@ static void test_life(void) {
     CHECK_CODE(cosched_resume(at[0], job), OK);
     CHECK(computes(0, job) && computes(1, job));
 
-    /* Who leaves goes on, and is no part of what is killed. */
+    /* A process that leaves the job continues, and is not killed with it. */
     pid_t leaves = worker();
     CHECK_CODE(cosched_add_process(at[1], job, leaves), OK);
     CHECK_CODE(cosched_remove_process(at[1], job, leaves), OK);
@@ -174,7 +174,7 @@ static void test_refusals(void) {
     }
 }
 
-/* The rights of a user are those of each node. */
+/* A user's permissions are checked on each node. */
 static void test_another_user(void) {
     cosched_resources here = {.node = "n1", .cpus = 1};
     uint64_t job = 0, own = 0;
@@ -207,7 +207,7 @@ static void test_another_user(void) {
     BECOMES(0, job, seen.state == COSCHED_STATE_ENDED);
 }
 
-/* A job's whole life by one thread, while the other one has its own, by the same handles. */
+/* The whole lifetime of a job in one thread, while the other thread has its own job, with the same handles. */
 static void *lives(void *argument) {
     int node = *(int *)argument;
     for (int i = 0; i < 3; i++) {
@@ -223,7 +223,7 @@ static void *lives(void *argument) {
         CHECK_CODE(cosched_kill(at[node], job, SIGKILL), OK);
         waitpid(child, NULL, 0);
         BECOMES(1 - node, job, seen.state == COSCHED_STATE_ENDED && seen.job_class == COSCHED_CLASS_STANDBY);
-        /* What this thread was told last, whatever the other was told meanwhile. */
+        /* This thread's last error, regardless of those of the other thread. */
         snprintf(wanted, sizeof wanted, "there is no job %llu:", (unsigned long long)missing);
         CHECK_TEXT(cosched_last_error(), wanted);
     }

@@ -1,4 +1,4 @@
-/* The C library's jobs against a real daemon (COSCHED_SOCKET): what works, what each misuse is told, forks and threads. */
+/* The C library's jobs with a real daemon (COSCHED_SOCKET): normal use, the errors for each misuse, forks and threads. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <cosched.h>
@@ -29,7 +29,7 @@ static cosched_t *handle(void) {
     return opened;
 }
 
-/* A child that waits to be killed. */
+/* A child that sleeps until it is killed. */
 static pid_t sleeper(void) {
     pid_t pid = fork();
     if (pid == 0) {
@@ -153,7 +153,7 @@ static void test_limits(void) {
 static const char bad[] = "\xff\xfe";
 static char long_text[100000];
 
-/* Each function with what is no handle. Nothing may crash. */
+/* Calls each function with invalid handles. Nothing may crash. */
 static void test_wrong_handles(void) {
     cosched_t *none = NULL;
     uint64_t zeros[16] = {0}, job = 7;
@@ -182,7 +182,7 @@ static void test_wrong_handles(void) {
     CHECK(job == 7);
 }
 
-/* Each function with what no program should give it. Nothing may crash, and nothing may be changed. */
+/* Calls each function with invalid arguments. Nothing may crash, and nothing may be changed. */
 static void test_wrong_places(void) {
     cosched_t *cosched = handle(), *opened = NULL;
     uint64_t job = 7, bytes[16] = {0};
@@ -249,7 +249,7 @@ static void test_wrong_numbers(void) {
     CHECK_CODE(cosched_close(cosched), OK);
 }
 
-/* The handle of the parent, in a child that is another user. */
+/* The parent's handle in a child that runs as another user. */
 static void test_fork(void) {
     cosched_t *cosched = handle();
     uint64_t job;
@@ -296,7 +296,7 @@ static void *ask_and_err(void *argument) {
         CHECK_CODE(cosched_get_use(shared->cosched, shared->job, &use), OK);
         CHECK_CODE(cosched_suspend(shared->cosched, missing), NOT_FOUND);
         CHECK_CODE(cosched_node_load(shared->cosched, NULL, &load), OK);
-        /* What this thread was told last, whatever the others were told meanwhile. */
+        /* This thread's last error, regardless of those of the other threads. */
         CHECK_TEXT(cosched_last_error(), wanted);
     }
     return NULL;
@@ -317,7 +317,7 @@ static void test_threads(void) {
     cosched_close(shared.cosched);
 }
 
-/* Answers each connection once, as it is told, and closes it: a daemon of another time, or one that goes away. */
+/* Gives each connection one prepared answer and closes it: a daemon of another version, or one that closes connections. */
 struct false_daemon {
     int listener;
     const char *answers[4];
@@ -357,7 +357,7 @@ static void test_false_daemons(void) {
     CHECK_CODE(cosched_open(address.sun_path, &cosched), OK);
     pthread_join(server, NULL);
     close(daemon.listener);
-    /* The daemon has gone: an error, and no SIGPIPE. */
+    /* The daemon has closed the connection: an error, and no SIGPIPE. */
     CHECK_CODE(cosched_suspend(cosched, 1), COSCHED_ERR_NO_DAEMON);
     CHECK_CODE(cosched_close(cosched), OK);
     unlink(address.sun_path);

@@ -1,4 +1,4 @@
-/* The C library's pipelines: what works, and what each kind of misuse is told. */
+/* The C library's pipelines: normal use, and the errors for each kind of misuse. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include <cosched.h>
@@ -368,7 +368,7 @@ static void test_stops_from_another_thread(void) {
     cosched_error_free(error);
     cosched_pipeline_free(pipeline);
 
-    /* One that runs may be freed: it is stopped. */
+    /* A running pipeline may be freed: it is stopped. */
     numbers.next = 0;
     pipeline = line(&numbers, let_by, &total);
     CHECK(cosched_pipeline_start(pipeline, NULL) == 0);
@@ -398,7 +398,7 @@ static void test_a_stage_may_stop_its_pipeline_and_not_wait_for_it(void) {
     cosched_pipeline_free(own);
 }
 
-/* The first thing that is wrong is reported, by whoever runs it. */
+/* The first error is reported, both by check and by run. */
 static void expect_wrong(cosched_pipeline *pipeline, cosched_code code, const char *where, const char *what) {
     cosched_error *error = NULL;
     for (int i = 0; i < 2; i++) {

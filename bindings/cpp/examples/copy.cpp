@@ -1,4 +1,4 @@
-// Copies a file and prints its checksum (FNV-1a, 64 bits): reading, summing and writing at the same time.
+// Copies a file and prints its checksum (FNV-1a, 64 bits); reading, summing and writing overlap.
 //
 //   c++ -std=c++17 copy.cpp $(pkg-config --cflags --libs cosched) -o copy && ./copy FROM TO
 #include <cosched/pipeline.hpp>
@@ -21,7 +21,7 @@ static File open(const char *path, const char *mode) {
     return {file, std::fclose};
 }
 
-// The beginning of the path: it fills the empty buffers.
+// The first stage of the path: it fills the empty buffers.
 static Stage read_from(File file) {
     return Stage("read", Resource::io, [file](Buffer &buffer) {
         Span<std::byte> room = buffer.storage();

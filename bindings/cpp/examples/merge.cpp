@@ -1,8 +1,8 @@
 // Merges sorted files of 64-bit numbers into one: an intersecting pipeline.
 //
-// Each file has a path of its own, with its own buffers, so that no file can take the buffers of another. One stage reads
-// them all (a virtual stage: one thread serves the same stage of many paths); the paths meet in the body "merge", where the
-// output's path begins.
+// Each file has a path of its own, with its own buffers, so that no file can use up the buffers of another. One stage reads
+// all of them (a virtual stage: one thread serves the same stage of many paths); the paths meet in the body "merge", which
+// is the first stage of the output's path.
 //
 //   c++ -std=c++17 merge.cpp $(pkg-config --cflags --libs cosched) -o merge && ./merge OUT IN...
 #include <cosched/pipeline.hpp>
@@ -31,7 +31,7 @@ static File open(const std::string &path, const char *mode) {
     return {file, std::fclose};
 }
 
-// Reads from the file whose path the empty buffer belongs to: paths are numbered in the order of the files.
+// Reads from the file whose path the empty buffer belongs to: paths have the same indices as the files.
 struct Reader {
     std::vector<File> files;
 
@@ -46,13 +46,13 @@ struct Reader {
     }
 };
 
-// The block of one file that is being merged, and how far it is merged.
+// The block of one file that is being merged, and the position in it.
 struct Run {
     PathId path;
     std::optional<Buffer> block;
     std::size_t at = 0;
 
-    // Makes sure that there is a number to take. False at the end of the run.
+    // Ensures that there is a number to take. False at the end of the run.
     bool advance(Port &port) {
         while (block && at == block->as<Number>().size()) {
             port.convey(std::move(*block));
@@ -72,7 +72,7 @@ struct Output {
     std::optional<Buffer> block = port.accept_from(path);
     std::size_t count = 0;
 
-    // False when the pipeline stops.
+    // False if the pipeline is stopping.
     bool put(Number number) {
         if (!block)
             return false;

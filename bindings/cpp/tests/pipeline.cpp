@@ -1,4 +1,4 @@
-// The C++ face: what works, and what arrives where something fails.
+// The C++ interface: normal use, and the exceptions after failures.
 #include <cosched/pipeline.hpp>
 
 #include <atomic>
@@ -65,7 +65,7 @@ static void runs_and_reports() {
 
 struct Strange {};
 
-// What `work` throws in the middle stage ends the pipeline.
+// A graph whose middle stage calls `work`; if that throws, the pipeline ends.
 template <class Work>
 static Graph failing(Work work) {
     Graph graph("fails");
@@ -115,7 +115,7 @@ static void an_exception_arrives_with_the_stage_s_name() {
 
 static std::atomic<int> begun{0}, ended{0}, alive{0};
 
-// A stage with a state for each incarnation.
+// A stage with separate state for each incarnation.
 struct Worker {
     std::shared_ptr<int> life = std::shared_ptr<int>(new int(alive++), [](int *p) { alive--, delete p; });
     std::uint64_t rounds = 0;
@@ -196,7 +196,7 @@ static void a_stage_that_is_stuck_is_named_and_left_behind() {
             CHECK(error.stage() == "wait" && error.code() == COSCHED_CODE_STALLED);
         }
     }
-    // The stage is still there, for its thread.
+    // The stage still exists, for its thread.
     CHECK(stuck.use_count() > 1);
     *stuck = false;
     for (int i = 0; i < 5000 && stuck.use_count() > 1; i++)

@@ -1,4 +1,5 @@
-// Two stages that count in one variable without a lock: ThreadSanitizer has to find it, and only with `racy` as argument.
+// Two stages that increment one variable without a lock: ThreadSanitizer has to report it, but only with the argument
+// `racy`.
 #include <cosched/pipeline.hpp>
 
 #include <atomic>

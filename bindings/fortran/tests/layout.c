@@ -1,4 +1,4 @@
-/* What C says of the structs and numbers that bindings/fortran/cosched.f90 repeats. */
+/* C's sizes and offsets of the structs, and the numbers, that bindings/fortran/cosched.f90 repeats. */
 #include <cosched.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// Pipelines of stages on recycled buffers, for C++17: a header-only face of libcosched.
+// Pipelines of stages on recycled buffers, for C++17: a header-only interface to libcosched.
 //
 // A stage is anything that can be called with a Buffer &. An exception that leaves a stage ends the pipeline and arrives at
 // run() as a StageError with the stage's name; the exception itself is nested in it (std::rethrow_if_nested).
@@ -14,8 +14,9 @@
 //         .stage(Stage("double", Resource::compute, [](Buffer &b) { b.as<int>()[0] *= 2; }))
 //         .run();
 //
-// Threads: stages are called on threads of the library, several stages at once, one incarnation of a stage never twice at
-// once. A Buffer belongs to the stage that has it. Running::stop and Running::snapshot are for any thread.
+// Threads: stages are called on threads of the library, different stages concurrently, but one incarnation of a stage never
+// concurrently with itself. A Buffer belongs to the stage that has it. Running::stop and Running::snapshot may be called
+// from any thread.
 #ifndef COSCHED_PIPELINE_HPP
 #define COSCHED_PIPELINE_HPP
 

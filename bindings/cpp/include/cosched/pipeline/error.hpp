@@ -1,4 +1,4 @@
-// What run() throws.
+// The exceptions that run() throws.
 #ifndef COSCHED_PIPELINE_ERROR_HPP
 #define COSCHED_PIPELINE_ERROR_HPP
 
@@ -9,7 +9,7 @@
 
 namespace cosched::pipeline {
 
-// A call or a run that failed. what() is the whole sentence.
+// A call or a run that failed. what() is the complete message.
 class Error : public std::runtime_error {
 public:
     explicit Error(const cosched_error *error)
@@ -19,15 +19,15 @@ public:
           where_(cosched_error_where(error)),
           report_(text(cosched_error_report(error))) {}
 
-    // What kind of error it is.
+    // The kind of error.
     cosched_code code() const noexcept { return code_; }
     // Whether Running::stop ended the run.
     bool stopped() const noexcept { return code_ == COSCHED_CODE_STOPPED; }
-    // What happened, without where.
+    // What happened, without the place.
     const std::string &reason() const noexcept { return reason_; }
-    // The function of libcosched whose call was at fault.
+    // The function of libcosched in which the error was detected.
     const std::string &where() const noexcept { return where_; }
-    // What the stages had done, as JSON; empty if nothing ran.
+    // A report of what the stages had done, as JSON; empty if nothing ran.
     const std::string &report() const noexcept { return report_; }
 
 protected:
@@ -38,7 +38,7 @@ private:
     std::string reason_, where_, report_;
 };
 
-// A stage that failed. Where it threw an exception, that one is nested in this: std::rethrow_if_nested.
+// A stage that failed. If it threw an exception, that is nested in this one: std::rethrow_if_nested.
 class StageError : public Error {
 public:
     explicit StageError(const cosched_error *error) : Error(error), stage_(text(cosched_error_stage(error))) {}

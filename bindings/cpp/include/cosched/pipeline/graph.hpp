@@ -20,16 +20,16 @@
 
 namespace cosched::pipeline {
 
-// What the stages of a run did. docs/pipeline-bindings.md names the fields of the JSON.
+// A report of what the stages did in a run. docs/pipeline-bindings.md describes the fields of the JSON.
 struct Report {
     std::string json;
 
-    // A table for people.
+    // The report as a table for people.
     std::string text() const { return taken(cosched_pipeline_report_text(json.c_str())); }
-    // A Chrome trace; rounds are in it where Options::trace said so.
+    // The report as a Chrome trace; it contains the rounds if Options::trace was set.
     std::string trace() const { return taken(cosched_pipeline_report_trace(json.c_str())); }
 
-    // A text of libcosched, which is freed.
+    // Copies a text of libcosched, and frees it.
     static std::string taken(char *text) {
         std::unique_ptr<char, void (*)(char *)> owner(text, cosched_string_free);
         return text != nullptr ? text : "";
@@ -38,23 +38,23 @@ struct Report {
 
 // How to run a graph.
 struct Options {
-    // Workers for the stages that compute; 0 for one per CPU.
+    // The number of workers for the stages that compute; 0 for one per CPU.
     std::size_t workers = 0;
     // How the scheduling of the stages' threads is chosen: "auto", "adjust-once", "nice-up-io" and others (docs/pipeline.md).
     std::string priorities = "default";
-    // Each stage that has a thread of its own gets one CPU, in turn.
+    // Bind each stage that has a thread of its own to one CPU, in turn.
     bool pin_in_turn = false;
-    // A stage that works on one buffer for longer ends the run; 0: none does.
+    // A stage that works on one buffer for longer than this ends the run; 0: no limit.
     std::chrono::duration<double> stall_limit{0};
-    // What takes longer is named on standard error and in the report; 0: the library's own limit.
+    // A stage that takes longer than this is named on standard error and in the report; 0: the library's default.
     std::chrono::duration<double> stall_warning{0};
-    // Keep every round's begin and end, for Report::trace.
+    // Record the start and the end of every round, for Report::trace.
     bool trace = false;
     // Answer `cosched pipeline show` while it runs.
     bool serve = false;
 };
 
-// The number of a stage in its graph.
+// The index of a stage in its graph.
 struct StageId {
     int number = -1;
 };
@@ -76,7 +76,7 @@ public:
 
     void keep(std::shared_ptr<StageState> state) { stages_.push_back(std::move(state)); }
 
-    // The result of a call, unless it is the -1 of a failed one.
+    // Returns the result of a call, unless it is the -1 of a failed one.
     int checked(int result) {
         if (result != -1)
             return result;
@@ -86,7 +86,7 @@ public:
         fail(error);
     }
 
-    // Throws an error of libcosched, with the exception of the stage at fault in it.
+    // Throws an error of libcosched, with the exception of the failed stage nested in it.
     [[noreturn]] void fail(cosched_error *error) {
         std::unique_ptr<cosched_error, void (*)(cosched_error *)> owner(error, cosched_error_free);
         if (cosched_error_stage(error) == nullptr)
@@ -132,7 +132,7 @@ private:
 
 }  // namespace detail
 
-// A graph that runs. Destroying it stops it and waits for its threads.
+// A running graph. Destroying it stops it and waits for its threads.
 class Running {
 public:
     explicit Running(std::shared_ptr<detail::Handle> handle) : handle_(std::move(handle)) {}
@@ -146,15 +146,15 @@ public:
         }
     }
 
-    // Waits for the end. Throws StageError or Error; all threads have ended then. Once.
+    // Waits until the graph has ended. Throws StageError or Error; all threads have ended then. May be called once.
     Report wait() {
         waited_ = true;
         return handle_->wait();
     }
 
-    // Ends it as soon as each stage is done with its present buffer; wait() throws an Error that says so.
+    // Stops the graph as soon as each stage has finished its current buffer; wait() then throws an Error that says so.
     void stop() noexcept { cosched_pipeline_stop(handle_->raw()); }
-    // What has been done so far.
+    // A report of what has been done so far.
     Report snapshot() const { return Report{Report::taken(cosched_pipeline_snapshot(handle_->raw()))}; }
 
 private:
@@ -162,8 +162,8 @@ private:
     bool waited_ = false;
 };
 
-// Stages and the paths of buffers through them. It can be moved, not copied, and runs once. What is wrong with a stage or a
-// path is thrown as an Error by the call that adds it; what is wrong with the whole, by check, start and run.
+// Stages and the paths of buffers through them. It can be moved, not copied, and runs once. Errors in a stage or a path are
+// thrown as an Error by the call that adds it; errors in the whole graph by check, start and run.
 class Graph {
 public:
     explicit Graph(const std::string &name) : handle_(std::make_shared<detail::Handle>(name)) {}
@@ -199,7 +199,8 @@ public:
         return {number};
     }
 
-    // A pool of `buffers` buffers of `size_bytes`, which go through the stages in this order, and back.
+    // Adds a path with a pool of `buffers` buffers of `size_bytes`, which pass through the stages in this order and return to
+    // the pool.
     PathId path(const std::string &name, std::size_t buffers, std::size_t size_bytes, const std::vector<StageId> &stages) {
         std::vector<int> numbers;
         for (StageId stage : stages)
@@ -208,9 +209,9 @@ public:
                                                        numbers.data(), numbers.size()))};
     }
 
-    // The memory that all buffers will take.
+    // The memory of all buffers in bytes.
     std::uint64_t memory_bytes() const noexcept { return cosched_pipeline_memory_bytes(handle_->raw()); }
-    // Throws an Error if it cannot run.
+    // Throws an Error if the graph cannot run.
     void check() { succeed(cosched_pipeline_check); }
 
     // Starts it and returns.
@@ -227,11 +228,11 @@ public:
         return Running(handle_);
     }
 
-    // Runs it to its end. Throws StageError or Error; all threads have ended then.
+    // Runs it until it has ended. Throws StageError or Error; all threads have ended then.
     Report run(const Options &options = {}) { return start(options).wait(); }
 
 private:
-    // Adds a stage, which belongs to libcosched from then on.
+    // Adds a stage, which is owned by libcosched from then on.
     int add(Stage &stage) {
         cosched_pipeline *raw = handle_->raw();
         auto user = std::make_unique<std::shared_ptr<detail::StageState>>(stage.state_);
@@ -259,7 +260,7 @@ private:
     std::shared_ptr<detail::Handle> handle_;
 };
 
-// The common case: one path, stage after stage.
+// The common case: a single path, stage after stage.
 class Pipeline {
 public:
     explicit Pipeline(std::string name) : name_(std::move(name)), graph_(name_) {}
@@ -269,7 +270,7 @@ public:
         size_bytes_ = size_bytes;
         return *this;
     }
-    // The next stage. The first one begins the path.
+    // Adds the next stage. The first one is the source.
     Pipeline &stage(Stage stage) {
         stages_.push_back(graph_.stage(std::move(stage)));
         return *this;

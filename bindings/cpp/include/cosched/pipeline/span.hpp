@@ -1,4 +1,4 @@
-// A view of memory that somebody else owns: what std::span is from C++20 on.
+// A non-owning view of memory, like std::span of C++20.
 #ifndef COSCHED_PIPELINE_SPAN_HPP
 #define COSCHED_PIPELINE_SPAN_HPP
 
@@ -39,7 +39,7 @@ public:
         return {data_, count};
     }
 
-    // All behind the first `offset` elements.
+    // All elements after the first `offset`.
     constexpr Span behind(std::size_t offset) const noexcept {
         assert(offset <= size_);
         return {data_ + offset, size_ - offset};

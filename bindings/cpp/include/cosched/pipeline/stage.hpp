@@ -1,4 +1,4 @@
-// Stages: what works on buffers, and how it is to run.
+// Stages: the code that works on buffers, and how to run it.
 #ifndef COSCHED_PIPELINE_STAGE_HPP
 #define COSCHED_PIPELINE_STAGE_HPP
 
@@ -25,7 +25,7 @@ enum class Resource {
     io = COSCHED_PIPELINE_RESOURCE_IO,
 };
 
-// How a stage runs: on a thread of its own, for what blocks; on the workers, for what computes.
+// How a stage runs: on a thread of its own, for stages that block; on the workers, for stages that compute.
 enum class Kind { thread = COSCHED_PIPELINE_KIND_THREAD, worker = COSCHED_PIPELINE_KIND_WORKER };
 
 // A scheduling class of Linux: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO.
@@ -36,8 +36,8 @@ enum class Class {
     fifo = COSCHED_PIPELINE_CLASS_FIFO,
 };
 
-// What the stage at the beginning of a path says: there is more to come; this buffer is the last; this buffer carries
-// nothing, the one before was the last.
+// What the first stage of a path returns: more buffers follow; this buffer is the last; this buffer carries no block, the
+// previous one was the last.
 enum class Flow {
     more = COSCHED_PIPELINE_FLOW_CONTINUE,
     last = COSCHED_PIPELINE_FLOW_LAST,
@@ -55,7 +55,7 @@ struct has_cleanup : std::false_type {};
 template <class F>
 struct has_cleanup<F, std::void_t<decltype(std::declval<F &>().cleanup())>> : std::true_type {};
 
-// One incarnation of a stage, whatever type it has.
+// The type-erased code of one incarnation of a stage.
 class Unit {
 public:
     virtual ~Unit() = default;
@@ -98,14 +98,14 @@ private:
     F work_;
 };
 
-// Makes the incarnations of a stage.
+// Creates the incarnations of a stage.
 class Maker {
 public:
     virtual ~Maker() = default;
     virtual std::unique_ptr<Unit> make(std::size_t number) = 0;
 };
 
-// Of the one incarnation that was there from the beginning.
+// For a stage with a single incarnation, which already exists.
 class One final : public Maker {
 public:
     explicit One(std::unique_ptr<Unit> unit) : unit_(std::move(unit)) {}
@@ -115,7 +115,7 @@ private:
     std::unique_ptr<Unit> unit_;
 };
 
-// Of as many as are asked for.
+// For a stage with any number of incarnations.
 template <class Make>
 class Many final : public Maker {
 public:
@@ -131,19 +131,19 @@ private:
 
 struct StageState;
 
-// One incarnation, as the callbacks get it.
+// The state of one incarnation that the callbacks get.
 struct Incarnation {
     StageState &stage;
     std::unique_ptr<Unit> unit;
 };
 
-// What the incarnations of a stage share. libcosched frees it when no callback can come any more.
+// The state that all incarnations of a stage share. libcosched frees it when no more callbacks can come.
 struct StageState {
     std::string name;
     std::unique_ptr<Maker> maker;
     std::mutex lock;
     std::vector<std::unique_ptr<Incarnation>> incarnations;
-    // The first exception that left one.
+    // The first exception that was thrown by an incarnation.
     std::exception_ptr failure;
 
     ~StageState() {
@@ -157,7 +157,7 @@ struct StageState {
         return *incarnations.back();
     }
 
-    // Keeps the exception that is being handled, and says to libcosched what it says.
+    // Keeps the exception that is being handled, and reports its message to libcosched.
     int failed() noexcept {
         auto current = std::current_exception();
         {
@@ -175,7 +175,7 @@ struct StageState {
     }
 };
 
-// Calls one incarnation's code for libcosched.
+// Calls the code of one incarnation for libcosched.
 template <class Code>
 int call(Incarnation &own, Code code) noexcept {
     acquire(&own);
@@ -199,7 +199,7 @@ inline int on_init(void **state, std::size_t number) noexcept {
         *state = &own;
         return call(own, [&] {
             {
-                // The user's `make` is called by one thread at a time.
+                // The user's `make` is called by only one thread at a time.
                 std::lock_guard<std::mutex> guard(stage.lock);
                 own.unit = stage.maker->make(number);
             }
@@ -242,9 +242,9 @@ inline int on_cleanup(void *state) noexcept {
 
 }  // namespace detail
 
-// A stage and how it is to run. `work` is called with a Buffer & and returns nothing or a Flow, or with a Port & (a body:
-// it accepts and conveys by itself, and may stand where paths meet). If it has members init() and cleanup(), these are called
-// before the first and behind the last buffer.
+// A stage and how to run it. `work` is called with a Buffer & and returns nothing or a Flow; or it is called with a Port & (a
+// body: it accepts and conveys buffers itself, and may be where paths meet). If it has members init() and cleanup(), these
+// are called before the first and after the last buffer.
 class Stage {
 public:
     template <class F>
@@ -253,7 +253,7 @@ public:
         state_->maker = std::make_unique<detail::One>(std::make_unique<detail::UnitOf<F>>(std::move(work)));
     }
 
-    // Fork and join: `incarnations` of it run at once, each a callable of its own: `make(number)` returns it, on the
+    // Fork and join: `incarnations` of it run concurrently, each a callable of its own, which `make(number)` returns on the
     // incarnation's thread, before its first buffer.
     template <class Make>
     static Stage replicated(std::string name, std::size_t incarnations, Resource resource, Make make) {
@@ -266,18 +266,18 @@ public:
     }
 
     Stage kind(Kind kind) && { return kind_ = kind, std::move(*this); }
-    // Whether the buffers leave several incarnations in order; they do unless told otherwise.
+    // Whether the buffers leave several incarnations in order; the default is true.
     Stage ordered(bool ordered) && { return ordered_ = ordered, std::move(*this); }
-    // Autotune may have up to so many incarnations of a replicated stage.
+    // The maximum number of incarnations to which autotune may raise a replicated stage.
     Stage replicable(std::size_t incarnations_max) && { return replicable_ = incarnations_max, std::move(*this); }
-    // Multistage thread: all stages with this thread's name share it and work in turn.
+    // Multistage thread: all stages with this thread name share one thread and take turns on it.
     Stage on_thread(std::string thread) && { return thread_ = std::move(thread), std::move(*this); }
-    // Multistage repeat: so many buffers in its turn.
+    // Multistage repeat: the number of buffers in its turn.
     Stage repeat(std::size_t times) && { return repeat_ = times, std::move(*this); }
-    // For a body: while it waits for a buffer of a path it may hold so many others of it.
+    // For a body: the number of other buffers of a path that it may hold while it waits for a buffer of that path.
     Stage holds(std::size_t buffers) && { return holds_ = buffers, std::move(*this); }
-    // How its threads are to be scheduled: nice value (-20 first, 19 last), slice (100 to 100000 us), class (a priority is
-    // for Class::fifo), CPUs.
+    // The scheduling of its threads: nice value (-20 highest priority, 19 lowest), slice (100 to 100000 us), class (a
+    // priority is only for Class::fifo), CPUs.
     Stage nice(int nice) && { return nice_ = nice, std::move(*this); }
     Stage slice_us(std::uint32_t slice_us) && { return slice_us_ = slice_us, std::move(*this); }
     Stage scheduling(Class name, int fifo_priority = 0) && {
