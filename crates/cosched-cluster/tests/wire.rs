@@ -1,4 +1,4 @@
-//! What is written is what is read; what is not known is refused; and it fits into the store.
+//! Values survive encoding and decoding; unknown formats are refused; and large states fit into the store.
 
 use cosched_cluster::store::TXN_BYTES_MAX;
 use cosched_cluster::wire::{
@@ -308,7 +308,7 @@ fn cpus(cpus: u32) -> NodeRecord {
     NodeRecord { capacity, drains: false, other_threads_seen: 0, other_threads: 0 }
 }
 
-/// A cluster as it may be: nodes of a few kinds with loads of their own, jobs of 1 to 64 nodes, some of which wait.
+/// A realistic cluster: nodes of a few kinds with different loads, jobs of 1 to 64 nodes, some of which wait.
 fn large(nodes: u32, jobs: u64) -> State {
     let mut state = State::default();
     for id in 0..nodes {
@@ -328,7 +328,7 @@ fn large(nodes: u32, jobs: u64) -> State {
     planner.state().clone()
 }
 
-/// The limit is for a whole transaction, so a state may take the larger part of it at most.
+/// The limit is for a whole transaction, of which a state may take at most the larger part.
 #[test]
 fn the_state_of_a_large_cluster_fits_into_a_transaction() {
     let state = large(2_000, 2_000);

@@ -1,4 +1,4 @@
-//! What the control plane and the local scheduler want is done, or passed on to the host.
+//! Carries out the actions of the control plane and the local scheduler, or passes them on to the host.
 
 use crate::Node;
 use crate::part::Part;
@@ -40,11 +40,11 @@ impl Node {
         self.actions.push_back(Action::Say(notice));
     }
 
-    /// A job has a place here.
+    /// A job has a place on this node.
     fn begin(&mut self, job: Box<Job>, place: Place) {
         let id = JobId(job.id);
         if self.has(id) {
-            // It is of a cluster whose store was lost. Whatever came into its cgroup would be part of it.
+            // The part is of a cluster whose store was lost. Any process that came into its cgroup would become part of it.
             self.member.part_ended(self.now, id, job.attempt, PartEnd::default());
             self.answer_launcher(id, Err(Refusal::NumberTaken(id)));
             return self.actions.push_back(Action::Taken(id));
@@ -74,19 +74,19 @@ impl Node {
         };
         self.parts.insert(id, Part::new(of));
         self.local.begin(id, scheduled);
-        // Launchers begin the first life of a job.
+        // Launchers begin the first attempt of a job only.
         let launcher = self.launcher_of(id).filter(|_| lead && job.attempt == 0);
         self.actions.push_back(Action::Begin { job, part: place, launcher });
     }
 
     fn kill(&mut self, id: JobId, attempt: Attempt, reason: Reason) {
-        // That the store does not know it is no reason to end it.
+        // A job must not be killed because the store does not know it.
         if reason == Reason::Departure && self.is_forgotten(id) {
             return self.forgotten(id);
         }
         let (job, at_limit) = (self.member.job(id), self.how_at_limit(id));
         let by_user = reason == Reason::UserRequest;
-        // A user's KILL is not made a TERM by a limit.
+        // A time limit must not turn a user's KILL into a TERM.
         let counts = |how: &KillHow| by_user || at_limit.is_some() && how.signal == SIGKILL;
         let asked = job.and_then(|job| job.kill_how).filter(counts);
         let KillHow { signal, grace_ms } = asked.or(at_limit).unwrap_or(KillHow::FORCE);
@@ -102,7 +102,7 @@ impl Node {
         self.close(id);
     }
 
-    /// How a job is ended that is over a time limit. Where its queue has one, it is not the user who says for how long it may go on.
+    /// How a job is killed that exceeds a time limit. If its queue has one, the user cannot choose a longer grace time.
     pub(crate) fn how_at_limit(&self, id: JobId) -> Option<KillHow> {
         let (state, job) = (self.member.state()?, self.member.job(id)?);
         let record = state.jobs.get(&id)?;
@@ -113,7 +113,7 @@ impl Node {
         Some(KillHow { signal: SIGTERM, grace_ms: Some(grace_ms) })
     }
 
-    /// The job's main process has ended elsewhere.
+    /// The job's main process has ended on another node.
     fn close_here(&mut self, id: JobId, attempt: Attempt) {
         match self.parts.get(&id).filter(|part| part.of.attempt == attempt) {
             Some(_) => self.close(id),
@@ -121,8 +121,8 @@ impl Node {
         }
     }
 
-    /// A store that has lost its data knows no job: that is no reason to end any, nor to keep one stopped, for whose turn there is no plan.
-    /// It is over when it is empty.
+    /// A store that has lost its data knows no job: no job is killed because of that, nor kept stopped, because no plan would ever resume it.
+    /// It is over when it has no process.
     fn forgotten(&mut self, id: JobId) {
         if self.has(id) {
             self.local.suspend(id, false);
@@ -151,7 +151,7 @@ impl Node {
         self.actions.push_back(action);
     }
 
-    /// The cluster may not have heard, or not agree: it is told again. People are told of changes.
+    /// Always reported to the cluster, which may not have received it, or disagree. Only changes are reported to the host.
     fn sleeps(&mut self, job: JobId, asleep: bool, reason: Reason) {
         self.member.asleep(self.now, job, asleep);
         if self.parts.get_mut(&job).is_some_and(|part| part.is_news_of_sleep(asleep)) {

@@ -1,12 +1,12 @@
-//! What one node decides, as a state machine without input and output.
+//! The decisions of one node, as a state machine without input and output.
 //!
-//! Problem: what a daemon does between its cluster and its processes is where most that can go wrong does: a job is to end that has just
-//! ended, a store is lost while a gang begins, a daemon is started again in the middle. A daemon that decides that where it also talks to
-//! the kernel cannot be simulated.
-//! Rule. A node is its control plane ([`Member`]), its local scheduler and the parts of jobs that are here. The host tells it what
-//! happens, does what `poll_action` says, and calls it when `poll_timeout` or `poll_wall_timeout` is over. The daemon is a host, and
-//! the swarm is another one.
-//! Source: DESIGN.md, chapter 3; the manner of quinn-proto.
+//! Problem: most of what can go wrong happens between a daemon's cluster and its processes: a job is to end that has just
+//! ended, a store is lost while a gang begins, a daemon is restarted in the middle. If the code that decides these cases also talked to
+//! the kernel, it could not be simulated.
+//! Rule. A node is its control plane ([`Member`]), its local scheduler and the parts of jobs on it. The host reports events,
+//! carries out the actions of `poll_action`, and calls the node when `poll_timeout` or `poll_wall_timeout` is over. The daemon is one host,
+//! and the swarm is another.
+//! Source: DESIGN.md, chapter 3; the style of quinn-proto.
 
 mod act;
 mod part;
@@ -42,8 +42,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that has not met its store yet, with the jobs that were found on it; those that have not ended are told one by one
-    /// ([`Node::find`]).
+    /// A node that has not reached its store yet, with the jobs that were found on it; those that have not ended must then be passed one by one
+    /// to [`Node::find`].
     pub fn new(now: Moment, settings: Settings, local: LocalConfig, memory_bytes: u64, found: &[Found]) -> Node {
         let machine = Machine { cpus: local.cpus, memory_bytes, is_single: local.is_single };
         Node {
@@ -58,19 +58,19 @@ impl Node {
         }
     }
 
-    /// A part of the last daemon's that has not ended. To be told before anything else.
+    /// A part of the last daemon that has not ended. To be called before anything else.
     pub fn find(&mut self, id: JobId, found: &FoundPart) {
         self.parts.insert(id, Part::found(self.now.steady, found));
         self.local.begin(id, found.job);
         self.local.populated(id, found.populated);
     }
 
-    /// A job that is about to be found had this place, by its columns.
+    /// Remembers the columns that a job had, before it is passed to [`Node::find`].
     pub fn remember_place(&mut self, id: JobId, columns: Vec<u32>) {
         self.local.remember_place(id, columns);
     }
 
-    /// The same, whose local scheduler is broken on purpose ([`LocalScheduler::altered_by`]).
+    /// The same node, but its local scheduler makes faulty plans, for tests ([`LocalScheduler::altered_by`]).
     pub fn altered_by(self, alter: fn(&mut cosched_core::Plan)) -> Node {
         Node { local: self.local.altered_by(alter), ..self }
     }
@@ -80,32 +80,32 @@ impl Node {
         &self.member
     }
 
-    /// What the node runs by.
+    /// The local scheduler, with the plan that the node follows.
     pub fn local(&self) -> &LocalScheduler {
         &self.local
     }
 
-    /// A job's part here, as it is to be found by the next daemon.
+    /// A job's part on this node, as it is kept for a restarted daemon.
     pub fn part(&self, id: JobId) -> Option<(&PartOf, &LocalJob)> {
         Some((&self.parts.get(&id)?.of, self.local.job(id)?))
     }
 
-    /// Whether a job has its part here.
+    /// Whether a job has a part on this node.
     pub fn has(&self, id: JobId) -> bool {
         self.parts.contains_key(&id)
     }
 
-    /// Whether the store was read since this daemon began.
+    /// Whether the store was read since this daemon's start.
     pub fn is_met(&self) -> bool {
         self.member.state().is_some()
     }
 
-    /// Whether nobody can say yet whether there is such a job: it may wait, or run on other nodes. Who takes no part will not meet the store.
+    /// Whether it is unknown yet if a job exists: it may wait, or run on other nodes. A daemon that takes no part will never reach the store.
     pub fn is_unknown_yet(&self, id: JobId) -> bool {
         !self.is_met() && !self.has(id) && self.member.out().is_none()
     }
 
-    /// Whether the store takes nothing now.
+    /// Whether the store accepts no requests at present.
     pub fn is_out_of_touch(&self) -> bool {
         !self.member.is_joined() || self.member.alarm().is_some() || self.member.out().is_some()
     }
@@ -115,14 +115,14 @@ impl Node {
         self.member.job(id).is_none() && self.has(id)
     }
 
-    /// Something happens to the control plane.
+    /// An event for the control plane alone.
     pub fn tell<R>(&mut self, now: Moment, what: impl FnOnce(&mut Member, Moment) -> R) -> R {
         self.now = now;
         self.local.handle_timeout(now.wall);
         what(&mut self.member, now)
     }
 
-    /// Something happens here.
+    /// An event on this node.
     pub fn handle(&mut self, now: Moment, input: Input) {
         self.now = now;
         self.local.handle_timeout(now.wall);
@@ -145,13 +145,13 @@ impl Node {
         }
     }
 
-    /// When the node wants to be woken, by the steady clock.
+    /// When [`Input::Timeout`] is due, by the monotonic clock.
     pub fn poll_timeout(&self) -> Option<Time> {
         let parts = self.parts.values().filter_map(Part::due);
         self.member.poll_timeout().into_iter().chain(parts).chain(self.requests_due()).min()
     }
 
-    /// The same by the wall clock.
+    /// The same, by the wall clock.
     pub fn poll_wall_timeout(&self) -> Option<Time> {
         self.local.poll_timeout()
     }
@@ -163,7 +163,7 @@ impl Node {
         self.look_at_requests();
     }
 
-    /// What auto has chosen for a job.
+    /// The policy that auto has chosen for a job.
     pub fn choose(&mut self, now: Moment, id: JobId, policy: Policy, reason: Reason) {
         self.now = now;
         if self.local.job(id).is_some_and(|job| job.spans) {
@@ -173,12 +173,12 @@ impl Node {
         }
     }
 
-    /// Whether something has followed already of what was told: a job that is over is to be gone before anything else is asked.
+    /// Whether inputs have already led to actions: a job that is over has to be removed before the next input.
     pub fn has_news(&self) -> bool {
         !self.actions.is_empty()
     }
 
-    /// What the host has to do next.
+    /// The next action that the host has to carry out.
     pub fn poll_action(&mut self) -> Option<Action> {
         loop {
             if let Some(action) = self.actions.pop_front() {

@@ -1,8 +1,8 @@
-//! The parts of jobs on this node: when one is over, and what is waited for before that.
+//! The parts of jobs on this node: when one is over, and what it waits for before that.
 //!
-//! Rule. A part that has the main process is over when its last process has ended and it is known how the main one did; that is waited for,
-//! for a moment. Other parts may be empty at times, and are over when they are after the end of the main process, or when all is to
-//! end. A job without a main process says whether it is empty, and the cluster knows of all its parts.
+//! Rule. A part with the main process is over when its last process has ended and the main one's exit status is known; it waits
+//! for that for a short time. Other parts may have no process at times, and are over when they have none after the end of the main process,
+//! or when the whole job is to end. For a job without a main process each part reports whether it has processes, and the cluster decides.
 
 use crate::Node;
 use crate::request::Outcome;
@@ -10,10 +10,10 @@ use crate::types::{Action, Began, FoundPart, PartOf};
 use cosched_cluster::wire::{Attempt, Exit};
 use cosched_core::{JobId, Time};
 
-/// How long a part without processes waits for a launcher to say how the main process ended.
+/// How long a part without processes waits for a launcher to report the main process's exit status, in nanoseconds.
 const REPORT_GRACE_NS: u64 = 2_000_000_000;
 
-/// How long the first process of a job that has a place may take to enter it.
+/// How long the first process of a job that has a place may take to enter it, in nanoseconds.
 pub const ENTER_GRACE_NS: u64 = 60_000_000_000;
 
 #[derive(Debug)]
@@ -21,16 +21,16 @@ pub(crate) struct Part {
     pub(crate) of: PartOf,
     /// A first process has entered it.
     pub(crate) has_begun: bool,
-    /// It is known how its main process ended.
+    /// The exit status of its main process is known.
     exited: bool,
     populated: bool,
-    /// Of a job without a main process: whether the cluster was told that none is here.
+    /// For a job without a main process: whether the cluster was last told that it has no process here.
     told_empty: Option<bool>,
-    /// Whether people were told last that it sleeps.
+    /// Whether it was last reported as asleep.
     asleep: bool,
-    /// When what a polite signal has left is ended.
+    /// When the processes that are left after a polite signal are killed.
     kill_at: Option<Time>,
-    /// When it is over, or empty, although nobody said so.
+    /// When it counts as over, or as without processes, unless an event comes first.
     end_at: Option<Time>,
 }
 
@@ -48,13 +48,13 @@ impl Part {
         }
     }
 
-    /// One of the last daemon's. What that has told of it is not known.
+    /// A part of the last daemon. It is unknown what that daemon has reported of it.
     pub(crate) fn found(now: Time, found: &FoundPart) -> Part {
         let FoundPart { of, has_begun, populated, .. } = *found;
         let waits_for_main = of.lead && has_begun && !populated;
         let end_at = match (of.alike, has_begun) {
             (true, _) => Some(now),
-            // Its launcher may be about to say how the main process ended.
+            // Its launcher may be about to report the main process's exit status.
             (false, true) => waits_for_main.then_some(now + REPORT_GRACE_NS),
             (false, false) => (of.lead && !populated).then_some(now + ENTER_GRACE_NS),
         };
@@ -80,7 +80,7 @@ impl Node {
         let Some(part) = self.parts.get_mut(&id) else { return };
         (part.populated, part.has_begun) = (began.populated, began.populated);
         self.local.populated(id, began.populated);
-        // Ranks come when they come; the main process soon. One that has ended already will not come.
+        // Ranks come at any time, but the main process comes soon. One that has ended already never comes.
         let awaited = !began.populated && (part.of.alike || part.of.lead);
         let grace = if began.comes { ENTER_GRACE_NS } else { 0 };
         part.end_at = awaited.then_some(self.now.steady + grace);
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// It is known how the main process ended. Whether others are left the host sees.
+    /// The main process's exit status is known. The host checks whether other processes are left.
     pub(crate) fn exited(&mut self, id: JobId, exit: Exit) {
         if let Some(part) = self.parts.get_mut(&id) {
             part.exited = true;
@@ -126,7 +126,7 @@ impl Node {
         }
     }
 
-    /// It is over as soon as it is empty.
+    /// The part is over as soon as it has no process.
     pub fn close(&mut self, id: JobId) {
         let Some(part) = self.parts.get_mut(&id) else { return };
         if !std::mem::replace(&mut part.of.closing, true) {
@@ -137,13 +137,13 @@ impl Node {
         }
     }
 
-    /// It is over here, although its processes go on: they were there before it.
+    /// The part is over, although its processes continue: they existed before the job.
     pub fn release(&mut self, id: JobId) {
         self.finish(id);
     }
 
-    /// What was asked to end is ended by force after this grace time; never, if there is none. Where there is a bound, nobody
-    /// who asks again puts it off.
+    /// Processes that were told to end are killed by force after this grace time; never, if it is `None`. Where there is a maximum, further
+    /// requests cannot postpone it.
     pub(crate) fn kill_in(&mut self, id: JobId, grace_ms: Option<u64>, most_ms: Option<u64>) {
         let after = |ms: u64| self.now.steady + ms.saturating_mul(1_000_000);
         let begun = self.kills_at(id).filter(|_| most_ms.is_some());
@@ -151,14 +151,14 @@ impl Node {
         self.kill_at(id, at);
     }
 
-    /// What was asked to end is ended by force then; never, if there is no time.
+    /// Processes that were told to end are killed by force at this time; never, if it is `None`.
     pub(crate) fn kill_at(&mut self, id: JobId, at: Option<Time>) {
         if let Some(part) = self.parts.get_mut(&id) {
             part.kill_at = at;
         }
     }
 
-    /// When what was asked to end is ended by force.
+    /// When processes that were told to end are killed by force.
     pub(crate) fn kills_at(&self, id: JobId) -> Option<Time> {
         self.parts.get(&id)?.kill_at
     }
@@ -170,7 +170,7 @@ impl Node {
         }
     }
 
-    /// The job is over here.
+    /// The part is over.
     pub(crate) fn finish(&mut self, id: JobId) {
         let is_all = self.local.job(id).is_some_and(|job| !job.spans);
         self.ending(id, is_all);

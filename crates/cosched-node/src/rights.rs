@@ -1,7 +1,7 @@
-//! Who may do what (DESIGN.md, chapter 5, Rights).
+//! Users' rights (DESIGN.md, chapter 5, Rights).
 //!
-//! A user changes only his own jobs. He may lower a class, not raise it, and cannot choose express. What an administrator has decided about
-//! a job of somebody else binds its owner. Administrators may do everything. Whoever plans checks it again.
+//! Users may only change their own jobs. They may lower a class, not raise it, and cannot choose express. What an administrator has decided
+//! about another user's job binds its owner. Administrators may do everything. The member that plans checks the rights again.
 
 use crate::Node;
 use crate::request::{ForAll, Refusal};
@@ -9,7 +9,7 @@ use cosched_cluster::wire::{By, Decided};
 use cosched_core::cluster::LocalJob;
 use cosched_core::{Asker, Bound, Class, Decisions, JobId, Policy, SlotShare};
 
-/// What of a job decides about rights.
+/// The properties of a job on which rights depend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Whose {
     /// The job.
@@ -20,36 +20,36 @@ pub struct Whose {
     pub class: Class,
     /// Its own policy.
     pub policy: Option<Policy>,
-    /// The part of the slots that it has at most.
+    /// The largest part of the slots that it may have.
     pub share: Option<SlotShare>,
     /// What administrators have decided about it.
     pub decided: Decided,
 }
 
 impl Whose {
-    /// May somebody change this job?
+    /// Checks whether a user may change this job.
     ///
     /// # Errors
-    /// It is not his.
+    /// It belongs to another user.
     pub fn change(&self, by: By) -> Result<(), Refusal> {
         let yes = by.admin || by.uid == self.owner;
         if yes { Ok(()) } else { Err(Refusal::NotYours { job: self.job, owner: self.owner, by: by.uid }) }
     }
 
-    /// May somebody move this job to another class?
+    /// Checks whether a user may move this job to another class.
     ///
     /// # Errors
-    /// It is not his, or the class is above the present one.
+    /// It belongs to another user, or the class is above the present one.
     pub fn reclass(&self, by: By, to: Class) -> Result<(), Refusal> {
         self.change(by)?;
         let yes = by.admin || to >= self.class;
         if yes { Ok(()) } else { Err(Refusal::StaysInClass { job: self.job, class: self.class, wanted: to }) }
     }
 
-    /// May somebody change what an administrator may have decided otherwise?
+    /// Checks whether a user may change what an administrator may have decided otherwise.
     ///
     /// # Errors
-    /// It is not his, or the administrator has.
+    /// It belongs to another user, or an administrator has decided otherwise.
     pub fn decide(
         &self,
         by: By,
@@ -61,18 +61,18 @@ impl Whose {
     }
 }
 
-/// May somebody submit a job of this class?
+/// Checks whether a user may submit a job of this class.
 ///
 /// # Errors
-/// It is express, and he is no administrator.
+/// The class is express, and the user is not an administrator.
 pub fn submit(by: By, class: Class) -> Result<(), Refusal> {
     if class != Class::Express || by.admin { Ok(()) } else { Err(Refusal::Express) }
 }
 
-/// Who owns the job that somebody submits: himself, or with an administrator's right somebody else.
+/// The owner of a job that a user submits: the user, or the owner that an administrator has requested.
 ///
 /// # Errors
-/// Only administrators submit jobs for others, and nobody one for uid -1.
+/// Only administrators may submit jobs for other users, and no job can be for user ID -1.
 pub fn owner(by: By, wanted: Option<u32>) -> Result<u32, Refusal> {
     match wanted {
         Some(u32::MAX) => Err(Refusal::ForNobody),
@@ -81,16 +81,16 @@ pub fn owner(by: By, wanted: Option<u32>) -> Result<u32, Refusal> {
     }
 }
 
-/// May somebody change what concerns everybody's jobs?
+/// Checks whether a user may change what affects all users.
 ///
 /// # Errors
-/// He is no administrator.
+/// The user is not an administrator.
 pub fn for_all(by: By, what: ForAll) -> Result<(), Refusal> {
     if by.admin { Ok(()) } else { Err(Refusal::ForAll { what, by: by.uid }) }
 }
 
 impl Node {
-    /// Whose job it is: as the store knows it, or before that was met as the last daemon has left it here.
+    /// A job's owner and other properties: as the store has them, or, until the store was reached, as the last daemon has left them on this node.
     ///
     /// # Errors
     /// There is no such job.
@@ -104,10 +104,10 @@ impl Node {
         here.map(|(of, local)| Whose::of_part(job, of, local)).ok_or(Refusal::NoSuchJob(job))
     }
 
-    /// Whose part it is that is here.
+    /// The same for a part that is on this node.
     ///
     /// # Errors
-    /// None is.
+    /// There is no part on this node.
     pub fn whose_here(&self, job: JobId) -> Result<Whose, Refusal> {
         let known = self.whose(job);
         let here = || self.part(job).map(|(of, local)| Whose::of_part(job, of, local));
@@ -139,7 +139,7 @@ mod tests {
         let job = whose(Decisions::default());
         assert_eq!((job.change(OWNER), job.change(ADMIN)), (Ok(()), Ok(())));
         assert_eq!(job.change(OTHER), Err(Refusal::NotYours { job: JobId(7), owner: 1000, by: 1001 }));
-        // Somebody whom the kernel does not name owns nothing.
+        // A process that the kernel cannot attribute to a user owns nothing.
         assert!(job.change(By { uid: u32::MAX, ..OTHER }).is_err());
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn with(of: PartOf, has_begun: bool, populated: bool) -> Node {
     node
 }
 
-/// What the host has to do, but for the store and for samples.
+/// The host's actions, except for the store's and samples.
 fn said(node: &mut Node) -> Vec<Action> {
     let all = std::iter::from_fn(|| node.poll_action());
     let rest = |action: &Action| {
@@ -57,7 +57,7 @@ fn told(node: &mut Node, input: Input) -> Vec<Action> {
     said(node)
 }
 
-/// Its launcher says that the main process has ended, and the host whether others are left.
+/// The launcher reports the main process's exit status, and the host whether other processes are left.
 fn exited(node: &mut Node, populated: bool) -> Vec<Action> {
     node.request(at(S), USER, RequestId(1), Request::Exited(ID, EXIT));
     assert_eq!(said(node), [Action::Exited(ID, EXIT)]);

@@ -1,20 +1,20 @@
-//! Jobs that come after others: whether a new one may, and what the end of a job means for those that wait for it.
+//! Jobs that follow others: whether a new one may, and what the end of a job means for those that wait for it.
 
 use super::apply::Batch;
 use crate::wire::{Answer, By, Job, TermsAsk, Why};
 use cosched_core::JobId;
 use cosched_core::cluster::{Input, Terms};
 
-/// A job comes after no more than so many others.
+/// The maximum number of jobs that a job may follow.
 const AFTER_MAX: usize = 32;
 
-/// Whether a job that is over ended by itself and well.
+/// Whether a job that is over ended by itself, with exit code 0.
 fn is_ok(why: Why, job: &Job) -> bool {
     why == Why::Finished && job.exit().is_some_and(|exit| exit.code == Some(0))
 }
 
 impl Batch<'_> {
-    /// What a new job of this user asks for, as the planner has it: a job that is over is waited for no more.
+    /// The requested terms of a new job, as the planner has them, without jobs that are over already.
     pub(super) fn terms(&self, by: By, ask: &TermsAsk) -> Result<Terms, Answer> {
         let refused = |why: String, hint: &str| Answer::refused("the job is refused", why, hint);
         if ask.after.len() > AFTER_MAX {
@@ -39,7 +39,7 @@ impl Batch<'_> {
         Ok(ask.planned(|id| self.planner.state().jobs.contains_key(&JobId(id))))
     }
 
-    /// A job is about to be over.
+    /// A job is about to be over: if it failed, the jobs that wait for its success are told.
     pub(super) fn tell_followers(&mut self, id: JobId, why: Option<Why>) {
         let ok = self.known(id.0).zip(why).is_some_and(|(job, why)| is_ok(why, job));
         let mut jobs = self.planner.state().jobs.values();

@@ -1,9 +1,9 @@
-//! A store that has lost its data is a new cluster, whose plans, revisions and jobs begin at 1. What was known of the old one
-//! would be taken for newer than all that is told now.
+//! A new tree. A store that has lost its data is a new cluster, whose plans, revisions and jobs begin at 1, so that what was known of
+//! the old one would be taken for newer than everything that follows.
 //!
-//! Jobs of the old one go on, and nobody plans them. No new job gets the number of one of them: their cgroups and files
-//! have it, and processes that come by it would join somebody else's job. So every node says up to which number it knows
-//! jobs, and the numbers begin behind all of them.
+//! Jobs of the old cluster continue without being planned. No new job gets the number of one of them, because their cgroups and files
+//! have it, and processes that join by the number would join another user's job. So every node reports the highest job number that it
+//! knows, and the numbers begin after all of these.
 
 use super::Member;
 use super::due::Work;
@@ -14,11 +14,11 @@ use cosched_core::Reason;
 use cosched_core::cluster::State;
 
 impl Member {
-    /// The tree was read that was made then; `before` is what was known until now.
+    /// The tree that was created at `made_ns` was read; `before` is the copy of the store known until now.
     pub(super) fn know_tree(&mut self, made_ns: u64, before: &Replica) {
         match self.tree.replace(made_ns) {
             Some(old) if old == made_ns && !self.is_put_back(before) => (),
-            // The same store at an earlier moment: somebody has put a copy of it back.
+            // The same store at an earlier moment: a copy of it was restored.
             Some(old) if old == made_ns => self.plan_anew(before),
             Some(_) => {
                 self.id = None;
@@ -29,7 +29,7 @@ impl Member {
         }
     }
 
-    /// Revisions rise in a store; in one that was put back they may have risen above what is known since.
+    /// Whether an earlier copy was restored. Revisions rise in a store, but in a restored one they may already be above the known ones.
     fn is_put_back(&self, before: &Replica) -> bool {
         let plan = |state: &At<State>| (state.value.generation, state.value.from_slot, state.value.start);
         let is_other = match (&before.state, &self.replica.state) {
@@ -39,12 +39,12 @@ impl Member {
             }
             (old, _) => old.is_some(),
         };
-        // What was known may have been given up for a read that found no tree at all.
+        // The earlier copy may have been dropped by a read that found no tree at all.
         let is_older = self.replica.state.as_ref().is_some_and(|new| new.value.generation < self.follow.newest_seen);
         is_other || is_older || self.replica.revision < before.revision
     }
 
-    /// The numbers that were given are not to be given again.
+    /// Makes sure that assigned job numbers are not assigned again.
     pub(super) fn keep_numbers(&mut self, before: &Replica) {
         let given = before.state.as_ref().map_or(0, |state| state.value.next_order);
         self.settings.jobs_known = self.settings.jobs_known.max(given);
@@ -56,7 +56,7 @@ impl Member {
             self.actions.push_back(Action::RunNoSlots(Reason::LeaseOut));
         }
         let (load, period) = (self.follow.load, self.work.period);
-        // The generations that are missing are those of the other life.
+        // The missing generations are those of the old tree.
         self.actions.push_back(Action::Behind(0));
         self.follow = Follow::new(self.settings.clock);
         self.follow.load = load;
@@ -69,7 +69,7 @@ impl Member {
         self.actions.extend(forgotten.into_iter().map(Action::Forgotten));
     }
 
-    /// Up to this number there may be jobs somewhere.
+    /// The highest job number that may exist on any node.
     pub(super) fn jobs_known(&self) -> u64 {
         let nodes = self.replica.nodes.values().map(|live| live.value.node.jobs_known);
         nodes.fold(self.settings.jobs_known, u64::max)

@@ -1,6 +1,6 @@
-//! One step of planning: requests in their order, jobs that are over. Nodes that came and went: `nodes.rs`.
+//! One step of planning: requests in their order, and jobs that are over. Nodes that join and leave: `nodes.rs`.
 //!
-//! Users' rights are checked here once more, where the job's owner is known for certain; what they do to jobs that there are:
+//! Users' rights are checked again here, where the job's owner is known for certain; changes of existing jobs:
 //! `steer.rs`.
 
 use super::finish;
@@ -14,35 +14,35 @@ use cosched_core::cluster::{
 use cosched_core::{JobId, NodeId, Reason, SlotShare, Time};
 use std::collections::BTreeMap;
 
-/// So many jobs of one user may wait at a time; of an administrator any number.
+/// The maximum number of waiting jobs of one user; administrators are not limited.
 const USER_WAITING_MAX: usize = 1000;
 
-/// So many jobs are named in a refusal.
+/// The maximum number of jobs that are listed in a refusal.
 const JOBS_NAMED_MAX: usize = 10;
 
-/// A step.
+/// One step of planning, in progress.
 pub(super) struct Batch<'a> {
     pub(super) replica: &'a Replica,
     pub(super) planner: Planner,
     pub(super) wall: Time,
     refuse_submits: bool,
-    /// Whether a job was taken.
+    /// Whether a job was submitted.
     pub(super) submits: bool,
-    /// Records of jobs that were looked at; those that differ are written.
+    /// Records of jobs that were loaded; changed ones are written.
     pub(super) jobs: BTreeMap<u64, Job>,
     /// The requests that this step carries out or refuses.
     pub(super) taken: Vec<(Revision, String)>,
-    /// What comes of each; `None` where nobody waits for it.
+    /// The answer to each; `None` where no user waits for it.
     pub(super) answers: Vec<Option<Answer>>,
-    /// Why there is a new plan, if there is one.
+    /// The reason for a new plan, if there is one.
     pub(super) reason: Option<Reason>,
-    /// Nodes whose machine was started anew, that left the plan or are back: their names are written anew.
+    /// Nodes whose machine was rebooted, that left the plan or are back: their names are written again.
     pub(super) names: BTreeMap<String, Name>,
 }
 
 pub(super) type Outcome = Result<Answer, Answer>;
 
-/// A share of the slots by its thousandths.
+/// The share of the slots for a number of thousandths.
 pub(super) fn slot_share(permille: Option<u32>, what: &str) -> Result<Option<SlotShare>, Answer> {
     let share = |permille| {
         let out = || Answer::refused(what, format!("a share of {permille} ‰ is out of range"), "Give 1 to 1000.");
@@ -51,7 +51,7 @@ pub(super) fn slot_share(permille: Option<u32>, what: &str) -> Result<Option<Slo
     permille.map(share).transpose()
 }
 
-/// The name of a job's file: `%j` is the job's number, known from now on, and `%%` a percent sign.
+/// A job's path: `%j` becomes the job's number, which is known from here on, and `%%` a percent sign.
 fn path_of(path: &str, id: u64) -> String {
     let parts: Vec<String> = path.split("%%").map(|part| part.replace("%j", &id.to_string())).collect();
     parts.join("%")
@@ -73,18 +73,18 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// An input that is not a user's. What the planner refuses of these is no news: a report may be late.
+    /// Applies an input that is not a user's. A refusal by the planner is ignored, because a report may be late.
     pub(super) fn input(&mut self, input: Input) {
         if let Ok(reason) = self.planner.apply(self.wall, input) {
             self.reason = Some(reason);
         }
     }
 
-    /// All requests in their order, as many as fit into a transaction.
+    /// Carries out all requests in their order, as many as fit into a transaction.
     pub(super) fn requests(&mut self) {
         let replica = self.replica;
         for ((revision, id), request) in &replica.requests {
-            // The state and its mark, and for each request its deletion and a reply, and a job.
+            // The state and its mark, and for each request its deletion, a reply and a job.
             if self.is_full() {
                 break;
             }
@@ -189,7 +189,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Submitted { job: id.0 })
     }
 
-    /// The state has room for some thousands of jobs that wait: one user's loop must not take it from the others.
+    /// The state has room for some thousands of waiting jobs, which one user's loop must not take from the others.
     fn check_waiting(&self, by: By) -> Result<(), Answer> {
         let waits = |record: &JobRecord| matches!(record.stage, Stage::Waiting(_));
         let jobs = self.planner.state().jobs.iter().filter(|(_, record)| waits(record));
@@ -201,8 +201,8 @@ impl<'a> Batch<'a> {
         Err(Answer::refused("the job is refused", why, "Wait until some have begun, or end some that wait."))
     }
 
-    /// The job that another launcher has asked for in these words, if it is not about to end; for an administrator not one
-    /// that its user asked for.
+    /// The job that another launcher has submitted with the same properties, if it is not about to end; for an administrator never a job
+    /// that a user submitted.
     fn same(&self, by: By, ask: &JobAsk, but: Option<u64>) -> Option<u64> {
         if !ask.once {
             return None;
@@ -213,14 +213,14 @@ impl<'a> Batch<'a> {
                 && (job.owner.admin || !by.admin)
                 && (known.once, &known.name) == (true, &ask.name)
                 && known.want.nodes().eq(ask.want.nodes())
-                // One that is being cleared begins again, also if it was about to be closed.
+                // A job that is being cleared is restarted, even if it was about to be closed.
                 && (stage == Stage::Clearing || !job.closing && !matches!(stage, Stage::Ending(_)))
         };
         let mut jobs = self.planner.state().jobs.iter().filter_map(|(id, of)| Some((self.known(id.0)?, of.stage)));
         jobs.find(|(job, stage)| Some(job.id) != but && is_same(job, *stage)).map(|(job, _)| job.id)
     }
 
-    /// A job's record as this step has it by now.
+    /// A job's record as changed by this step.
     pub(super) fn known(&self, id: u64) -> Option<&Job> {
         self.jobs.get(&id).or_else(|| self.replica.jobs.get(&id).map(|job| &job.value))
     }
@@ -245,7 +245,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// A node that takes part.
+    /// The number of a node that takes part.
     fn node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
         let nodes = &self.planner.state().nodes;
         let id = self.replica.names.get(name).map(|id| NodeId(*id)).filter(|id| nodes.contains_key(id));
@@ -260,7 +260,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// A node that takes part, or has.
+    /// The number of a node that takes part, or has.
     pub(super) fn any_node(&self, name: &str, what: &str) -> Result<NodeId, Answer> {
         match self.replica.names.get(name) {
             Some(id) => Ok(NodeId(*id)),
@@ -268,7 +268,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The queue of a job: the one that it names, or the first that its owner may use.
+    /// The queue of a job: the requested one, or the first that its owner may use.
     fn queue(&self, by: By, ask: &JobAsk) -> Result<u32, Answer> {
         let queues = &self.planner.state().config.queues;
         let groups: Vec<u32> = ask.groups.iter().copied().chain([by.gid]).collect();
@@ -306,7 +306,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// A refusal, with the names of nodes and queues.
+    /// The text of a refusal, with the names of nodes and queues.
     fn tell(&self, refusal: Refusal) -> String {
         let name = |id: NodeId| self.replica.name_of(id).to_owned();
         match refusal {
@@ -356,7 +356,7 @@ impl<'a> Batch<'a> {
         self.planner.state().config.queues.get(at as usize).map_or("", |queue| &queue.name)
     }
 
-    /// Jobs stay in the queue of the same name, so one that has jobs cannot be left out: its jobs are named.
+    /// Jobs stay in the queue of the same name, so a queue with jobs cannot be left out: the refusal lists its jobs.
     fn queues(&mut self, by: By, queues: &[Queue]) -> Outcome {
         let there = &self.planner.state().config.queues;
         let left_out = |at: u32| there.get(at as usize).filter(|had| queues.iter().all(|new| new.name != had.name));
@@ -396,7 +396,7 @@ impl<'a> Batch<'a> {
         self.jobs.get_mut(&id)
     }
 
-    /// A job that has started has the change at once, or it is refused; see core's `resources.rs`.
+    /// A job that has started gets the change at once, or the change is refused; see core's `resources.rs`.
     fn resources(&mut self, by: By, id: u64, ask: &WantAsk) -> Outcome {
         let what = "the job's resources are not changed";
         let job = self.own_job(by, id)?;
@@ -409,7 +409,7 @@ impl<'a> Batch<'a> {
         self.user_input(Input::Resources(JobId(id), want), what)?;
         let wall = self.wall.0;
         self.jobs.entry(id).and_modify(|job| {
-            // No process waits for it: the first one comes where the job is. Once it has come it stays there.
+            // No process waits for it: the first one comes to where the job is. Once it has come, the lead stays there.
             if !started
                 && job.ask.main.is_none()
                 && job.ask.lead.as_deref().is_some_and(|lead| ask.nodes().all(|node| node != lead))
@@ -422,7 +422,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// The record of a job that has a part on a node in this life.
+    /// The node, and the record of a job that has a part there in this attempt.
     fn part(&mut self, origin: &str, id: u64, attempt: Attempt) -> Option<(NodeId, &mut Job)> {
         let node = NodeId(*self.replica.names.get(origin)?);
         let place = self.planner.state().jobs.get(&JobId(id))?.place.as_ref()?;
@@ -447,10 +447,10 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// Without its main process a job that has not started never will, and one that has is over when it is empty.
+    /// Without its main process a job that has not started never will, and one that has is over when it has no process left.
     fn main_ended(&mut self, origin: &str, id: u64, attempt: Attempt, exit: Exit) -> Outcome {
         let started = self.planner.state().jobs.get(&JobId(id)).is_some_and(|job| job.place.is_some());
-        // In later lives another node may stand in for the one where it was submitted.
+        // In later attempts another node may have the main process than the one where the job was submitted.
         let of_lead =
             |job: &&mut Job| job.attempt == attempt && (attempt > 0 || job.ask.lead.as_deref() == Some(origin));
         if let Some(job) = self.load(id).filter(of_lead) {
@@ -464,7 +464,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// A gang is asleep when it is on all its nodes.
+    /// A gang is asleep when it is asleep on all its nodes.
     fn asleep(&mut self, origin: &str, id: u64, attempt: Attempt, asleep: bool) -> Outcome {
         let dropped = !asleep && self.is_dropped(id);
         let Some((_, job)) = self.part(origin, id, attempt).filter(|_| !dropped) else { return Ok(Answer::Done) };
@@ -482,7 +482,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// Whether nobody waits for a gang on any of its nodes.
+    /// Whether a gang was dropped on all its nodes.
     fn is_dropped(&mut self, id: u64) -> bool {
         let Some(on) = self.load(id).map(|job| job.dropped_on.clone()) else { return false };
         let place = self.planner.state().jobs.get(&JobId(id)).and_then(|job| job.place.as_ref());
@@ -490,7 +490,7 @@ impl<'a> Batch<'a> {
     }
 
     /// LLNL, "Gang Scheduler Design": a program that uses no CPU "for an extended period … is completely removed". It
-    /// has no cells while it sleeps; from now on it does not get any back by waking either, until its user resumes it.
+    /// has no cells while it sleeps; from now on waking does not give it any either, until its user resumes it.
     fn dropped(&mut self, origin: &str, id: u64, attempt: Attempt) -> Outcome {
         let Some((_, job)) = self.part(origin, id, attempt) else { return Ok(Answer::Done) };
         let is_new = job.dropped_on.insert(origin.to_owned());
@@ -501,7 +501,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// What comes of it shows at the end of the step: in the same one it may have a process again.
+    /// The effect follows at the end of the step, because the job may have a process again in the same step.
     fn empty(&mut self, origin: &str, id: u64, attempt: Attempt, empty: bool) -> Outcome {
         if let Some((_, job)) = self.part(origin, id, attempt) {
             match empty {
@@ -512,7 +512,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// A job without a main process that is empty on all its nodes is over.
+    /// Closes jobs without a main process that have no process on any of their nodes: they are over.
     fn close_empty(&mut self) {
         for (id, job) in &mut self.jobs {
             let record = self.planner.state().jobs.get(&JobId(*id));
@@ -533,7 +533,7 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
-    /// Jobs of which nothing is left end, or begin anew. What does not fit into this transaction goes into the next.
+    /// Ends, or restarts, jobs without any remaining part. Jobs that do not fit into this transaction are handled in the next.
     pub(super) fn finish(&mut self) {
         self.close_empty();
         let ids: Vec<JobId> = self.planner.state().jobs.keys().copied().collect();
@@ -546,7 +546,7 @@ impl<'a> Batch<'a> {
             if !finish::is_over(record, job, self.replica) {
                 continue;
             }
-            // Another of its kind may have begun since it was closing: then it does not begin again.
+            // Another submission of the same job may have begun since this one was closing: then it is not restarted.
             let twin = job.and_then(|job| self.same(job.owner, &job.ask, Some(id.0)).filter(|_| job.closing));
             let clearing = record.stage == Stage::Clearing && twin.is_none();
             let why = job.map(|job| finish::why(record, job));

@@ -1,4 +1,4 @@
-//! Planning: acknowledgements are read, the next state is made, and it is committed if nobody else has done so.
+//! Planning: acknowledgements are read, the next state is made, and it is committed if no other member has committed.
 
 use super::Member;
 use super::apply::Batch;
@@ -12,40 +12,40 @@ use cosched_core::cluster::{self, Capacity, Input, Planner, State, holds_from};
 use cosched_core::{Flaw, NodeId, Reason, Time};
 use std::collections::BTreeMap;
 
-/// How soon acknowledgements are read again while some are missing, and a commit is tried again after a conflict.
+/// The wait before acknowledgements are read again while some are missing, and before a commit is repeated after a conflict.
 const AGAIN_NS: u64 = 50_000_000;
 
-/// So often the wait after a conflict doubles while the watch does not tell what was in the way: to 1.6 s.
+/// How often the wait after a conflict doubles while the watch has not reported the conflicting change: to 1.6 s.
 const CONFLICT_DOUBLINGS_MAX: u32 = 5;
 
-/// How soon a state that does not fit into the store is tried again.
+/// The wait before a state that does not fit into the store is tried again.
 const TOO_LARGE_NS: u64 = 5_000_000_000;
 
-/// How soon planning is tried again after a plan that contradicted itself.
+/// The wait before planning is tried again after a plan that contradicted itself.
 const UNSOUND_NS: u64 = 5_000_000_000;
 
-/// Left for the frame of a transaction's request, in bytes.
+/// Reserved for the frame of a transaction's request, in bytes.
 const FRAME_BYTES: usize = 16 << 10;
 
-/// A commit under way.
+/// A commit in progress.
 #[derive(Debug)]
 pub(super) struct Pending {
     planner: Planner,
     puts_state: bool,
-    /// The plan waits for leases, and plans do since then.
+    /// If the plan waits for leases: since when plans have done so.
     waits_since: Option<Time>,
     lost: Vec<(String, bool)>,
     requests: usize,
     submits: bool,
 }
 
-/// What a node has, as the planner counts it.
+/// A node's capacity as the planner counts it.
 pub(super) fn capacity(node: &Node) -> Capacity {
     Capacity { cpus: node.cpus, memory_bytes: node.memory_bytes, disk_bytes: node.disk_bytes }
 }
 
 impl Member {
-    /// It is this member's turn.
+    /// Begins planning, because it is this member's turn: reads the acknowledgements.
     pub(super) fn read_acks(&mut self) {
         self.work.stage = Stage::Busy;
         let acks = Do::Get(self.settings.keys.acks());
@@ -54,11 +54,11 @@ impl Member {
         self.send(Flight::Acks(newest), Op::Txn(Txn { compare, then: vec![acks.clone()], or_else: vec![acks] }));
     }
 
-    /// `newest` is the generation that is known to be the newest in the store, if it is.
+    /// `newest` is the newest generation in the store, if it is known.
     pub(super) fn acks_read(&mut self, newest: Option<u64>, done: Vec<Done>) {
         self.work.stage = Stage::Resting;
         let mut acks = self.acks_of(done);
-        // Who has not heard yet that an earlier copy was put back has seen plans that are not any more.
+        // A node that has not heard yet of a restored copy of the store may have acknowledged plans that no longer exist.
         for ack in acks.values_mut() {
             ack.generation = newest.map_or(ack.generation, |newest| ack.generation.min(newest));
         }
@@ -74,7 +74,7 @@ impl Member {
         self.commit(&acks, holds, false);
     }
 
-    /// What nodes have said, by their names.
+    /// The nodes' acknowledgements, by name.
     pub(super) fn acks_of(&self, done: Vec<Done>) -> BTreeMap<String, Ack> {
         let entries = done.into_iter().flat_map(|done| match done {
             Done::Got(entries) => entries,
@@ -101,7 +101,7 @@ impl Member {
             .collect()
     }
 
-    /// The planner of the present state, or of a cluster that begins.
+    /// The planner of the present state, or of a new cluster.
     fn planner(&mut self) -> Option<Planner> {
         self.ensure_planner();
         let known = self.jobs_known();
@@ -117,15 +117,15 @@ impl Member {
         }
     }
 
-    /// Since when plans have waited for leases, if the one that holds from then does; the one before it `waited`. Also if it is late
-    /// only because of that one, which another member may have made.
+    /// Since when plans have waited for leases, if the plan that takes effect at `holds_from` waits; `waited`: the plan before it did. It also
+    /// counts as waiting if it is late only because of that plan, which another member may have made.
     fn waits_since(&self, waited: bool, holds_from: Time) -> Option<Time> {
         self.is_late(holds_from).then_some(if waited { self.work.waits_since } else { self.now.steady })
     }
 
     fn commit(&mut self, acks: &BTreeMap<String, Ack>, holds: Time, refuse_submits: bool) {
         if self.replica.is_ahead() {
-            // It came while acknowledgements were read.
+            // The state arrived while acknowledgements were read.
             self.work.stage = Stage::Resting;
             return;
         }
@@ -175,7 +175,7 @@ impl Member {
         }
         self.forget_old(&mut txn);
         if txn.then.is_empty() {
-            // Nothing came of it; what follows from the time of the day is looked at again later.
+            // Nothing has changed; what follows from the time of day is checked again later.
             let revision = self.replica.state_revision();
             self.work.planner = Some(At { value: planner, revision });
             self.work.hold_until = self.now.steady + AGAIN_NS;
@@ -194,7 +194,7 @@ impl Member {
         self.send(Flight::Commit, Op::Txn(txn));
     }
 
-    /// Without a change of the state, that it is the one that was read is a condition all the same.
+    /// The state's revision is a condition of the commit even if the state does not change.
     fn put_state(&mut self, txn: &mut Txn, planner: &Planner, puts: bool) {
         let key = self.settings.keys.state();
         txn.compare.push(Compare::unchanged(key.clone(), self.replica.state_revision()));
@@ -206,7 +206,7 @@ impl Member {
         self.put_mark(txn);
     }
 
-    /// With its first state a cluster has begun, and does not begin again when that state is gone.
+    /// Writes the mark that the cluster has begun with its first state, so that it does not begin again when that state is lost.
     fn put_mark(&self, txn: &mut Txn) {
         if let Some(Ok(tree)) = self.replica.tree.as_ref().filter(|_| !self.replica.is_marked()) {
             txn.then.push(Do::Put { key: self.settings.keys.begun(), value: encode(tree), lease: None });
@@ -225,7 +225,7 @@ impl Member {
         }
     }
 
-    /// Deletes what is over for long, and replies that nobody reads, as far as there is room in the transaction.
+    /// Deletes jobs that ended long ago and unread replies, as far as there is room in the transaction.
     fn forget_old(&self, txn: &mut Txn) {
         let settings = &self.settings;
         let wall = self.now.wall;
@@ -237,7 +237,7 @@ impl Member {
         txn.then.extend(gone.into_iter().map(|key| Do::Delete(Range::one(key))));
     }
 
-    /// The plan before it stays the newest, and what was asked for waits. The planner is rebuilt from the stored state.
+    /// The previous plan stays the newest, and requests wait. The planner is rebuilt from the stored state.
     fn does_not_hold(&mut self, flaw: Flaw) {
         self.work.stage = Stage::Resting;
         self.work.hold_until = self.now.steady + UNSOUND_NS;
@@ -253,7 +253,7 @@ impl Member {
         )));
     }
 
-    /// The store takes less at a time than usual.
+    /// The store accepts less in one transaction than usual.
     pub(super) fn commit_too_large(&mut self) {
         self.work.stage = Stage::Resting;
         let submits = self.work.pending.take().is_some_and(|pending| pending.submits);
@@ -294,7 +294,7 @@ impl Member {
     }
 }
 
-/// What is wrong with the plan that was made, if something is. All other actions follow from the state, too.
+/// The flaw of the new plan, if it has one. All other actions follow from the state, too.
 fn flaw(planner: &mut Planner) -> Option<Flaw> {
     let actions: Vec<cluster::Action> = std::iter::from_fn(|| planner.poll_action()).collect();
     actions.into_iter().find_map(|action| match action {

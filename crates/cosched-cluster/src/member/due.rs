@@ -1,12 +1,12 @@
 //! Whether there is something to plan, and when it is this member's turn.
 //!
-//! The live members are ranked by number, those without a good clock last, because a plan's beginning is told by the
-//! planner's clock. Rank 0 plans at once, rank k after k delays if there is still something to do. Nobody but rank 0
-//! plans what only follows from the time of the day.
+//! The live members are ranked by number, those without a good clock last, because a plan's beginning is a time by the
+//! planner's clock. Rank 0 plans at once, rank k after k delays if there is still something to do. Only rank 0
+//! makes plans that follow from the time of day alone.
 //!
-//! A node whose lease is out is silent at once, unless this member was itself out of touch with the store shortly
-//! before: then the others may have been so too, and are given time to come back. A silent node of which nobody hears for
-//! much longer is dead. Its own jobs that begin again elsewhere are ended by itself by then; see `fence.rs`.
+//! A node whose lease has expired is silent at once, unless this member itself was disconnected from the store shortly
+//! before: then the others may have been disconnected too, and are given time to come back. A node that is silent for
+//! much longer is dead. By then it has itself killed those of its jobs that are restarted elsewhere; see `fence.rs`.
 
 use super::replica::At;
 use super::session::Flight;
@@ -17,10 +17,10 @@ use cosched_core::cluster::{JobRecord, NEVER, Period, Planner, State};
 use cosched_core::{JobId, NodeId, Time};
 use std::collections::BTreeMap;
 
-/// A plan that holds later than the next one would by so much is worth another one.
+/// A new plan is worthwhile when the present one takes effect later than a new one would by more than this.
 const SOONER_NS: u64 = 1_000_000_000;
 
-/// What a member does about plans.
+/// A member's planning activity.
 #[derive(Debug, Default)]
 pub(super) enum Stage {
     /// Nothing.
@@ -28,51 +28,51 @@ pub(super) enum Stage {
     Resting,
     /// It reads acknowledgements, or commits.
     Busy,
-    /// It has committed, and waits for its own watch to tell so.
+    /// It has committed, and waits until its own watch reports that.
     Told(Revision),
 }
 
-/// What is to be planned.
+/// The planning work.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// The planner of a state.
     pub(super) planner: Option<At<Planner>>,
     pub(super) stage: Stage,
-    /// The commit under way.
+    /// The commit in progress.
     pub(super) pending: Option<super::commit::Pending>,
     /// The last commit did not fit into the store.
     pub(super) refuse_submits: bool,
-    /// What time of the day it is, by the operator's calendar.
+    /// The period by the operator's calendar.
     pub(super) period: Option<Period>,
-    /// Something that does not depend on the time is to be done.
+    /// Something that does not depend on the time has to be done.
     flagged: bool,
-    /// A job is over and has not ended.
+    /// A job has ended on all its nodes, and its end is not recorded yet.
     pub(super) ends: bool,
     /// Since when there is something to do.
     since: Option<Time>,
-    /// With this state.
+    /// The revision of the state for which `since` was set.
     since_revision: Revision,
-    /// Not before then.
+    /// Planning does not begin before this.
     pub(super) hold_until: Time,
-    /// How many commits in a row met a conflict while the watch told nothing.
+    /// The number of commits in a row that met a conflict, without a report of the watch.
     pub(super) conflicts: u32,
-    /// The nodes of the plan that are not there.
+    /// The nodes of the plan that do not take part now.
     away: BTreeMap<NodeId, Away>,
     pub(super) rebalanced: Time,
-    /// The plan that this member has made to wait for the leases of nodes that lagged, and when.
+    /// The plan of this member that waits for the leases of lagging nodes: its generation, and when it was made.
     pub(super) waits: Option<(u64, Moment)>,
-    /// Since when one plan after the other has waited, in what this member made.
+    /// Since when plans of this member have waited for leases without a break.
     pub(super) waits_since: Time,
-    /// When it was last looked whether it still has to.
+    /// When it was last checked whether they still have to.
     pub(super) hastened: Time,
     /// When the state was last seen to change.
     pub(super) state_seen: Time,
 }
 
-/// A node of the plan that is not there.
+/// A node of the plan that does not take part now.
 #[derive(Clone, Copy, Debug)]
 struct Away {
-    /// Since when that is seen here, or that the plan counts it as silent since then.
+    /// Since when this member has missed it, or has seen that the plan counts it as silent.
     since: Time,
     /// Since when the plan counts it as silent.
     silent: Option<Time>,
@@ -81,7 +81,7 @@ struct Away {
 }
 
 impl Work {
-    /// Since when nodes are not there is not known any more.
+    /// Forgets since when nodes have been missing.
     pub(super) fn forget_silence(&mut self) {
         self.away.clear();
     }
@@ -97,7 +97,7 @@ impl Member {
     /// Makes the planner of the present state.
     pub(super) fn ensure_planner(&mut self) {
         let Some(state) = &self.replica.state else { return };
-        // What was committed here may not have been told yet.
+        // The watch may not have reported this member's own commit yet.
         if self.work.planner.as_ref().is_some_and(|planner| planner.revision >= state.revision) {
             return;
         }
@@ -111,7 +111,7 @@ impl Member {
         }
     }
 
-    /// A member that is busy planning has a request to the store in flight; otherwise it would wait forever.
+    /// Checks that a member that is busy planning has an operation in progress; otherwise it would wait forever.
     pub(super) fn check_work(&mut self) {
         let asks = self.is_under_way(|flight| matches!(flight, Flight::Acks(_) | Flight::Commit));
         let commits = self.is_under_way(|flight| matches!(flight, Flight::Commit));
@@ -123,7 +123,7 @@ impl Member {
         }
     }
 
-    /// The copy has changed: looks for what is to be planned.
+    /// The copy of the store has changed: determines whether there is something to plan.
     pub(super) fn look_for_work(&mut self) {
         if let Stage::Told(revision) = self.work.stage
             && self.replica.revision >= revision
@@ -156,7 +156,7 @@ impl Member {
         away.collect()
     }
 
-    /// A node is there that is not in the plan as it is.
+    /// Whether a live node is not in the plan as it is now.
     fn has_joins(&self) -> bool {
         let state = self.replica.state.as_ref().map(|state| &state.value);
         self.replica.nodes.iter().any(|(name, live)| {
@@ -176,7 +176,7 @@ impl Member {
         })
     }
 
-    /// When a node that is not there is silent, or a silent one dead; never, if that is for an operator to say.
+    /// When a missing node becomes silent, or a silent one dead; `None` if only an operator may say so.
     fn gives_up_at(&self, away: Away) -> Option<Time> {
         let wait_ns = match self.state()?.config.node_dead_after_ns {
             _ if !(away.silent.is_some() && away.has_jobs) => 0,
@@ -192,14 +192,14 @@ impl Member {
         self.work.away.iter().filter(|(_, away)| lost(**away)).map(|(id, _)| *id).collect()
     }
 
-    /// How many live members plan before this one.
+    /// The number of live members that plan before this one.
     fn rank(&self) -> u64 {
         let rank_of = |node: &crate::wire::Node| (!node.clock.synchronised, node.id);
         let own = (!self.settings.clock.synchronised, self.id.map_or(u32::MAX, |id| id.0));
         self.replica.nodes.values().filter(|live| rank_of(&live.value.node) < own).count() as u64
     }
 
-    /// When the first job is over the time limit of its queue.
+    /// When the first job exceeds its time limit, or may begin.
     fn limit_at(&self) -> Option<Time> {
         let (at, _) = self.work.planner.as_ref()?.value.poll_timeout()?;
         Some(self.steady(at))
@@ -210,28 +210,28 @@ impl Member {
         self.work.period.is_some_and(|period| present.is_some_and(|present| present != period))
     }
 
-    /// When rows are to be looked at anew, while there are any.
+    /// When rows are rebalanced next, if there are any.
     pub(super) fn rebalance_at(&self) -> Option<Time> {
         let gangs = |state: &State| state.jobs.values().any(|job| job.place.as_ref().is_some_and(|p| p.home.is_some()));
         let has_rows = self.state().is_some_and(gangs);
         has_rows.then(|| self.work.rebalanced.max(self.session.since) + self.settings.rebalance_ns)
     }
 
-    /// Whether a plan holds later than one that waits for nobody's lease.
+    /// Whether a plan takes effect later than one that waits for no lease.
     pub(super) fn is_late(&self, holds_from: Time) -> bool {
         holds_from > self.now.wall + self.settings.lead.ahead_ns + SOONER_NS
     }
 
-    /// When to look whether the nodes that lagged are well, so that the newest plan need not wait for their leases.
+    /// When to check whether the lagging nodes have caught up, so that the newest plan need not wait for their leases.
     pub(super) fn hastens_at(&self) -> Option<Time> {
         let plan = self.work.planner.as_ref()?.value.plan();
         let (generation, made) = self.work.waits?;
-        // A clock that was set back since makes any plan look far away.
+        // After a clock was set back, any plan would seem to be far ahead.
         let passed = self.now.steady - made.steady;
         let was_set = self.now.wall.0.abs_diff(made.wall.0 + passed) > self.settings.lead.clock_error_ns;
         let waits = generation == plan.generation && self.is_late(plan.holds_from());
         let looks = waits && self.settings.clock.synchronised && !was_set;
-        // From the first plan that waited: those that come after it, one soon after the other, do not put the look off.
+        // Counted from the first plan that waited: later plans in quick succession must not postpone the check.
         looks.then(|| self.work.hastened.max(self.work.waits_since) + self.settings.ack_wait_ns)
     }
 
@@ -243,7 +243,7 @@ impl Member {
         now
     }
 
-    /// When the first thing that is over may be forgotten.
+    /// When the first ended job or unread reply may be deleted.
     fn forgets_at(&self) -> Option<Time> {
         let Settings { keep_ended_ns, keep_replies_ns, .. } = self.settings;
         if self.replica.ended.are_too_many(&self.settings) {

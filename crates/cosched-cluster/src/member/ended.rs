@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// One user's jobs that are over.
 #[derive(Debug, Default)]
 struct OfUser {
-    /// What the store holds of each, in bytes, by the time of its end and its number.
+    /// The size of each record in the store, in bytes, by (time of the end, job number).
     records: BTreeMap<(u64, u64), u64>,
     bytes: u64,
 }
@@ -28,7 +28,7 @@ impl Ended {
         of.bytes = of.bytes - before.unwrap_or(0) + bytes;
     }
 
-    /// The record is gone, or another takes its place.
+    /// The record was deleted, or is replaced.
     pub(super) fn remove(&mut self, job: &Job) {
         let (Some(end), Some(of)) = (&job.end, self.users.get_mut(&job.owner.uid)) else { return };
         of.bytes -= of.records.remove(&(end.at_ns, job.id)).unwrap_or(0);
@@ -42,12 +42,12 @@ impl Ended {
         self.users.values().filter_map(|of| Some(of.records.first_key_value()?.0.0)).min()
     }
 
-    /// Whether some user has more of them than are kept of each.
+    /// Whether some user has more of them than are kept.
     pub(super) fn are_too_many(&self, settings: &Settings) -> bool {
         self.users.values().any(|of| of.is_over(settings, 0, 0))
     }
 
-    /// Those of which nothing is kept any longer, each user's oldest first.
+    /// The jobs whose records are no longer kept, each user's oldest first.
     pub(super) fn old(&self, settings: &Settings, wall: Time) -> impl Iterator<Item = u64> {
         self.users.values().flat_map(move |of| of.old(settings, wall))
     }
@@ -76,7 +76,7 @@ mod tests {
     use crate::member::tests::{USER, job, settings};
     use crate::wire::{By, End, Why};
 
-    /// A job of a user that ended then.
+    /// A job of a user that ended at this time.
     fn over(id: u64, uid: u32, at_ns: u64) -> Job {
         let mut job = Job::new(id, By { uid, ..USER }, job("a", 1), 0);
         job.end = Some(End {

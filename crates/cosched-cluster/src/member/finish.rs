@@ -5,7 +5,7 @@ use crate::wire::{Job, Why};
 use cosched_core::Reason;
 use cosched_core::cluster::{JobRecord, Stage};
 
-/// Whether nothing of a job is left on any of its nodes.
+/// Whether all parts of a job have ended.
 pub(super) fn is_over(record: &JobRecord, job: Option<&Job>, replica: &Replica) -> bool {
     let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
     let ended = |node| job.is_some_and(|job| job.ended_on.contains_key(replica.name_of(node)));
@@ -13,7 +13,7 @@ pub(super) fn is_over(record: &JobRecord, job: Option<&Job>, replica: &Replica) 
     !waits && parts.iter().all(|part| ended(part.node))
 }
 
-/// Why it is.
+/// The reason for its end.
 pub(super) fn why(record: &JobRecord, job: &Job) -> Why {
     match record.stage {
         Stage::Ending(Reason::TimeLimit) => Why::TimeLimit,

@@ -1,4 +1,4 @@
-//! How the node follows plans: core's follower, the clock, and what is acknowledged.
+//! How the node follows plans: core's follower, the clock, and acknowledgements.
 
 use super::Member;
 use super::session::Flight;
@@ -9,29 +9,29 @@ use cosched_core::cluster::{FollowAction, Follower, Plan, Planner};
 use cosched_core::{Reason, Time};
 use std::sync::Arc;
 
-/// Loads that differ by less are the same, in threads.
+/// Loads that differ by less than this count as equal, in threads.
 const LOAD_STEP: u32 = 2;
 
-/// What the node runs by.
+/// The plan that the node follows, and what it reports.
 #[derive(Debug)]
 pub(super) struct Follow {
     follower: Option<Follower>,
-    /// By the steady clock.
+    /// By the monotonic clock.
     lease_until: Time,
-    /// By how much the wall clock was ahead of the steady one.
+    /// By how much the wall clock was ahead of the monotonic one when the lease was last passed on.
     ahead_ns: i128,
     /// Whether the clock is good enough for slots.
     clock_ok: bool,
-    /// What would be run if it was.
+    /// The plan in use, also while the clock is not good enough.
     plan: Option<Arc<Plan>>,
     acknowledged: u64,
     pub(super) newest_seen: u64,
     pub(super) load: u32,
     load_written_at: Time,
-    /// How busy the node is.
+    /// The node's measured load.
     pub(super) measured: Option<Measured>,
     measured_written_at: Time,
-    /// What lies in the store, if that is known.
+    /// The acknowledgement in the store, if it is known.
     pub(super) written: Option<Ack>,
 }
 
@@ -53,7 +53,7 @@ impl Follow {
         }
     }
 
-    /// What was told meanwhile is not known.
+    /// Changes may have been missed.
     pub(super) fn lose_sight(&mut self) {
         self.follower.iter_mut().for_each(Follower::lose_sight);
     }
@@ -64,7 +64,7 @@ impl Follow {
 }
 
 impl Member {
-    /// The state may be another one: its plan is made and seen.
+    /// The state may have changed: its plan is made and passed to the follower.
     pub(super) fn state_is_known(&mut self) {
         let Some(id) = self.id else { return };
         if self.follow.follower.is_none() {
@@ -90,20 +90,20 @@ impl Member {
         }
     }
 
-    /// Others have acknowledged this generation, so it exists.
+    /// Other nodes have acknowledged this generation, so it exists.
     pub(super) fn hear_of(&mut self, generation: u64) {
         if let Some(follower) = &mut self.follow.follower {
             follower.hear_of(generation);
         }
     }
 
-    /// The lease lasts until then, by the steady clock, and the state is known as of its renewal.
+    /// The lease lasts until this time, by the monotonic clock, and the state is known as of its renewal.
     pub(super) fn confirm_lease(&mut self, until: Time) {
         self.follow.lease_until = self.follow.lease_until.max(until);
         self.tell_lease();
     }
 
-    /// The lease counts no more.
+    /// The lease no longer counts.
     pub(super) fn lapse(&mut self) {
         self.follow.lease_until = Time(0);
         self.tell_lease();
@@ -112,7 +112,7 @@ impl Member {
 
     fn tell_lease(&mut self) {
         let wall = self.now.wall;
-        // One that is out ends at no time of the wall clock: that may be set back by so little that it is not noticed.
+        // An expired lease must not end at a time of the wall clock, because that may be set back by too little to be noticed.
         let until = match self.follow.lease_until - self.now.steady {
             0 => Time(0),
             left => wall + left,
@@ -124,7 +124,7 @@ impl Member {
 
     pub(super) fn go_on_following(&mut self) {
         let ahead = i128::from(self.now.wall.0) - i128::from(self.now.steady.0);
-        // A stepped wall clock moves slots, and must not move the end of the lease.
+        // A stepped wall clock moves slots, but must not move the end of the lease.
         if (ahead - self.follow.ahead_ns).abs() > 1_000_000 {
             self.follow.ahead_ns = ahead;
             self.tell_lease();
@@ -143,7 +143,7 @@ impl Member {
         [Some(self.steady(at))].into_iter().chain(load).flatten().min()
     }
 
-    /// A time of the wall clock by the steady one.
+    /// A time of the wall clock, by the monotonic clock.
     pub(super) fn steady(&self, wall: Time) -> Time {
         self.now.steady + (wall - self.now.wall)
     }
@@ -176,9 +176,9 @@ impl Member {
         }
     }
 
-    /// Without a good clock slots would begin at another time than elsewhere.
+    /// Without a good clock, slots would begin at another time than on other nodes.
     pub(super) fn set_clock(&mut self, clock: Clock) {
-        // What was taken by a wrong clock may not hold yet.
+        // A plan that was taken into use by a wrong clock may not be in force yet.
         self.go_on_following();
         self.follow.clock_ok = clock.synchronised;
         self.say(Notice::Clock(clock.synchronised));
@@ -189,7 +189,7 @@ impl Member {
         });
     }
 
-    /// Tells planners what was seen here.
+    /// Writes to the store what this node has seen.
     pub(super) fn pump_acks(&mut self) {
         if self.is_under_way(|flight| matches!(flight, Flight::Ack(_))) {
             return;
@@ -201,7 +201,7 @@ impl Member {
             Some(written) if !is_due(self.load_due()) => written.other_threads,
             _ => self.follow.load,
         };
-        // What is written anyway tells how busy the node is, too.
+        // A write that is necessary anyway also reports the measured load.
         let measured = match written {
             Some(written)
                 if (written.generation, written.other_threads) == (generation, other_threads)
@@ -228,7 +228,7 @@ impl Member {
         self.follow.measured_written_at = self.now.steady;
     }
 
-    /// When people may be told how busy the node is now. The first time that is at once.
+    /// When the measured load may be reported again. The first report is due at once.
     fn measured_due(&self) -> Option<Time> {
         let now = self.follow.measured?;
         match self.follow.written?.measured {
@@ -239,7 +239,7 @@ impl Member {
         }
     }
 
-    /// When a load that has changed may be told.
+    /// When a changed load may be reported.
     fn load_due(&self) -> Option<Time> {
         let told = self.follow.written?.other_threads;
         let step = LOAD_STEP.max(self.settings.capacity.cpus / 10);

@@ -1,4 +1,4 @@
-//! The jobs on this node: what the host has to start, close and end, and what it has said of them.
+//! The jobs on this node: what the host has to start, close and kill, and what it has reported of them.
 
 use super::Member;
 use super::types::{Action, Found};
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Status {
     /// It has a place here.
     Running,
-    /// As soon as it is empty it is over.
+    /// It is over as soon as it has no process.
     Closing,
-    /// Its processes are being ended, as a user wants it; whether because it is over its time.
+    /// Its processes are being killed: how, if a user has chosen that, and whether because of a time limit.
     Killing(Option<KillHow>, bool),
     /// Its last process has ended; whether that was reported.
     Ended(PartEnd, bool),
@@ -23,15 +23,15 @@ pub(super) enum Status {
 #[derive(Debug, Default)]
 pub(super) struct Here {
     pub(super) jobs: BTreeMap<JobId, (Attempt, Status)>,
-    /// Those that were ended because nobody heard of the node.
+    /// The jobs that were killed because the node was unreachable.
     pub(super) fenced: BTreeSet<(JobId, Attempt)>,
-    /// Until when those may live that the daemon did not begin, unless the node is heard.
+    /// For jobs that an earlier daemon began: until when they may run while the node is unreachable.
     fences: BTreeMap<JobId, Time>,
-    /// In which tree those were found that the daemon did not begin.
+    /// For jobs that an earlier daemon began: the tree in which they were found.
     trees: BTreeMap<JobId, u64>,
-    /// When each was submitted, in milliseconds; 0 if that is not known.
+    /// When each was submitted, in milliseconds since the Unix epoch; 0 if that is not known.
     submitted_ms: BTreeMap<JobId, u64>,
-    /// Whether those without a main process were last said to be empty.
+    /// For jobs without a main process: whether they were last reported to have no process.
     empty: BTreeMap<JobId, bool>,
 }
 
@@ -55,7 +55,7 @@ impl Here {
         self.fences.get(&job).copied()
     }
 
-    /// Forgets the jobs of every other tree than this one; those of them that have processes here.
+    /// Forgets the jobs of all other trees; returns those of them that have processes here.
     pub(super) fn forget_others(&mut self, tree: u64) -> Vec<JobId> {
         let trees = std::mem::take(&mut self.trees);
         let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.jobs)
@@ -66,7 +66,7 @@ impl Here {
         living.map(|(job, _)| job).collect()
     }
 
-    /// Ends are said once more, and who is empty is given back: job, life, and whether it is.
+    /// Marks ends to be reported again, and returns each job without a main process, with its attempt and whether it has no process.
     fn say_again(&mut self) -> Vec<(JobId, Attempt, bool)> {
         for (_, status) in self.jobs.values_mut() {
             if let Status::Ended(_, said) = status {
@@ -77,8 +77,8 @@ impl Here {
         self.empty.iter().filter_map(|(job, empty)| Some((*job, self.running(*job)?, *empty))).collect()
     }
 
-    /// Whether what is here is another job of this number. An earlier copy of the store that was put back while this node was
-    /// away gave it again.
+    /// Whether the job on this node is another one with this number: an earlier copy of the store was restored while this node was
+    /// away, and used the number again.
     fn is_another(&self, job: JobId, submitted_ms: u64) -> bool {
         self.submitted_ms.get(&job).is_some_and(|known| ![0, submitted_ms].contains(known))
     }
@@ -99,14 +99,14 @@ impl Here {
         self.jobs.values().any(|(_, status)| !matches!(status, Status::Ended(..)))
     }
 
-    /// The life of a job that runs here.
+    /// The attempt of a job that runs here.
     pub(super) fn running(&self, job: JobId) -> Option<Attempt> {
         let (attempt, status) = self.jobs.get(&job)?;
         matches!(status, Status::Running | Status::Closing).then_some(*attempt)
     }
 }
 
-/// That a job without a main process has no process here, or has one again.
+/// The report that a job without a main process has no process here, or has one again.
 pub(super) fn is_empty(job: JobId, attempt: Attempt, empty: bool) -> Ask {
     match empty {
         true => Ask::Empty { job: job.0, attempt },
@@ -118,26 +118,26 @@ fn is_limit(reason: Reason) -> bool {
     matches!(reason, Reason::TimeLimit | Reason::RunTime)
 }
 
-/// What is to be of a job here.
+/// The desired state of a job on this node.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     attempt: Attempt,
     submitted_ms: u64,
     part: Part,
-    /// Why its processes are to end.
+    /// The reason for killing its processes, if they are to end.
     ends: Option<Reason>,
     closing: bool,
 }
 
 impl Wanted {
-    /// Why its processes are to end that were asked to, and may not have.
+    /// The reason for killing, if processes were first told to end and may not have done so.
     fn ends_politely(&self) -> Option<Reason> {
         self.ends.filter(|reason| *reason == Reason::UserRequest || is_limit(*reason))
     }
 }
 
 impl Member {
-    /// In touch again: a copy of the store that was put back may not have what was said, and that need not show.
+    /// Connected again: a restored copy of the store may lack earlier reports, without any other sign of that.
     pub(super) fn say_again(&mut self) {
         let own = &self.settings.name;
         for (id, attempt, empty) in self.here.say_again() {
@@ -148,7 +148,7 @@ impl Member {
         }
     }
 
-    /// What runs here is compared with what should.
+    /// Compares the jobs on this node with the desired ones.
     pub(super) fn here_changed(&mut self) {
         if !self.can_compare() {
             return;
@@ -158,14 +158,14 @@ impl Member {
         for (id, wanted) in &wanted {
             self.want(*id, wanted);
         }
-        // What has no place here any more: the node was given up for lost, or the job is over.
+        // Jobs without a place here any more: the node was given up, or the job is over.
         let own: Vec<JobId> = self.here.jobs.keys().copied().collect();
         for id in own.into_iter().filter(|id| !wanted.contains_key(id)) {
             self.unwanted(id);
         }
     }
 
-    /// The same of one job.
+    /// The same for one job.
     pub(super) fn job_changed(&mut self, id: JobId) {
         if self.can_compare() {
             let record = self.replica.state.as_ref().and_then(|state| state.value.jobs.get(&id));
@@ -176,7 +176,7 @@ impl Member {
         }
     }
 
-    /// What the plan says of a machine that was started anew is not true any more, until somebody has planned with it.
+    /// Whether jobs can be compared. What the plan says of a rebooted machine is no longer true until a member has planned with the reboot.
     fn can_compare(&self) -> bool {
         self.session.is_joined()
             && !self.replica.is_ahead()
@@ -189,12 +189,12 @@ impl Member {
         jobs.filter_map(|(id, record)| Some((*id, self.wanted(*id, record)?))).collect()
     }
 
-    /// What is to be of a job, if it has a part here that has not ended.
+    /// The desired state of a job, if it has a part here that has not ended.
     fn wanted(&self, id: JobId, record: &JobRecord) -> Option<Wanted> {
         let (node, state) = (self.id?, &self.replica.state.as_ref()?.value);
         let parts = &record.place.as_ref()?.parts;
         let planned = parts.binary_search_by_key(&node, |part| part.node).ok().map(|at| parts[at]);
-        // What was kept of it is planned again as soon as somebody has seen this node.
+        // A part that was kept for this node is planned again as soon as a planner has seen this node.
         let part = planned.or_else(|| state.kept.get(&node)?.get(&id).copied())?;
         let job = &self.replica.jobs.get(&id.0)?.value;
         let ends = match record.stage {
@@ -207,8 +207,8 @@ impl Member {
         (!over).then_some(Wanted { attempt, submitted_ms, part, ends, closing: job.closing })
     }
 
-    /// The main processes that are here, or were, of jobs that have no part here, or none yet: only this node can see that one
-    /// has ended, and no cgroup tells it. Later lives have a part where their main process is.
+    /// The main processes on this node, live or ended, of jobs that have no part here, or not yet: only this node can see that one
+    /// has ended, and there is no cgroup for it. In later attempts there is always a part where the main process is.
     pub fn mains(&self) -> impl Iterator<Item = (JobId, MainProcess)> {
         let jobs = self.state().into_iter().flat_map(|state| &state.jobs);
         jobs.filter_map(|(id, record)| {
@@ -221,8 +221,8 @@ impl Member {
         })
     }
 
-    /// Whether nothing would come of saying that a gang is asleep or awake here. An agent says so at every sample while
-    /// the other nodes of the gang are of another opinion.
+    /// Whether a report that a gang is asleep or awake here would have no effect. An agent reports it at every sample while
+    /// the gang's state on the other nodes differs.
     pub(super) fn is_known(&self, id: JobId, asleep: bool) -> bool {
         let (Some(state), Some(job)) = (&self.replica.state, self.replica.jobs.get(&id.0)) else { return false };
         let Some(record) = state.value.jobs.get(&id) else { return false };
@@ -246,15 +246,15 @@ impl Member {
             return self.replace(id, status, wanted);
         }
         match status {
-            // A life that is over everywhere else.
+            // An attempt that is over on all other nodes.
             Status::Running | Status::Closing if known != attempt => self.kill(id, known, Reason::NodeLost),
             Status::Running | Status::Closing if wanted.ends.is_some() => {
                 self.kill(id, known, wanted.ends.unwrap_or(Reason::UserRequest));
             }
             Status::Killing(how, at_limit) if known == attempt => match wanted.ends_politely() {
-                // What was asked to end has not, and is over its time.
+                // It was told to end, has not done so, and exceeds its time limit.
                 Some(reason) if is_limit(reason) && !at_limit => self.kill(id, known, reason),
-                // Asked for again in another way: KILL after a TERM that was ignored.
+                // A user has requested it again in another way, such as KILL after a TERM that was ignored.
                 Some(_) if how != self.kill_how(id) => self.kill(id, known, Reason::UserRequest),
                 _ => (),
             },
@@ -274,7 +274,7 @@ impl Member {
         }
     }
 
-    /// The other job of the number goes on without being planned; while it is here this one cannot begin.
+    /// The other job of this number continues without being planned; while it is on this node, the new one cannot begin.
     fn replace(&mut self, id: JobId, status: Status, wanted: &Wanted) {
         self.here.empty.remove(&id);
         if matches!(status, Status::Ended(..)) {

@@ -1,4 +1,4 @@
-//! The nodes of a step of planning: who came, who left, what they have and how busy they are.
+//! The nodes in a step of planning: joins, leaves, capacities and loads.
 
 use super::apply::Batch;
 use super::commit::capacity;
@@ -8,7 +8,7 @@ use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
 
 impl Batch<'_> {
-    /// Nodes that left, joined, or have something else than before.
+    /// Handles nodes that left, joined, or changed.
     pub(super) fn nodes(&mut self, lost: &[NodeId]) {
         for id in lost {
             let silent = self.planner.state().silent.contains_key(id);
@@ -49,7 +49,7 @@ impl Batch<'_> {
         self.note_who_left();
     }
 
-    /// When nodes left the plan, for people. A node that is back has not left.
+    /// Records when nodes left the plan, for display. A node that is back has not left.
     fn note_who_left(&mut self) {
         let replica = self.replica;
         for (name, id) in &replica.names {
@@ -63,8 +63,8 @@ impl Batch<'_> {
         }
     }
 
-    /// A node is gone. Jobs that go on without it, and whose main process was there, end as soon as they are empty:
-    /// nobody is left who could say so.
+    /// A node is lost. Jobs that continue without it, and whose main process was there, end as soon as they have no process,
+    /// because the main process's end can no longer be reported.
     fn leave(&mut self, id: NodeId) {
         let name = self.replica.name_of(id).to_owned();
         let led = |job: &Job| job.ask.lead.as_ref() == Some(&name);
@@ -81,8 +81,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The node's processes are gone: also the main processes of jobs that have all their parts elsewhere, or none yet. A job
-    /// that goes on without ends as soon as it is empty. Later lives of a job are led by nodes that have a part.
+    /// The node's processes are lost, including main processes of jobs that have all their parts on other nodes, or none yet. A job
+    /// that continues ends as soon as it has no process. In later attempts the main process is always on a node that has a part.
     fn lose_mains(&mut self, id: NodeId) {
         for id in self.led_from(id) {
             self.input(Input::MainLost(id));
@@ -92,7 +92,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The jobs whose main process is on this node, and no part.
+    /// The jobs whose main process is on this node, but no part.
     fn led_from(&self, id: NodeId) -> Vec<JobId> {
         let name = self.replica.name_of(id).to_owned();
         let elsewhere = |record: &JobRecord| {
@@ -103,7 +103,7 @@ impl Batch<'_> {
         jobs.map(|(id, _)| *id).filter(led).collect()
     }
 
-    /// An operator says that a node is dead. He would have to vouch for one that lives, too.
+    /// An operator reports that a node is dead. That is refused for a live node.
     pub(super) fn dead(&mut self, by: By, name: &str) -> Result<Answer, Answer> {
         let what = "the node is not given up";
         if !by.admin {
@@ -122,7 +122,7 @@ impl Batch<'_> {
         Ok(Answer::Done)
     }
 
-    /// What nodes say of their load. It counts from the next rebalancing on; while there is no row that is at once.
+    /// The nodes' reported loads. They take effect at the next rebalancing; at once while there is no row.
     pub(super) fn loads(&mut self, acks: &BTreeMap<String, Ack>, rebalances: bool) {
         let mut news = false;
         for (name, ack) in acks {

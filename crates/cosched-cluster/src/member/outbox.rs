@@ -1,8 +1,8 @@
-//! What this daemon's users and the node itself ask for, in order, each exactly once.
+//! The requests of this daemon's users and of the node itself, written in order, each exactly once.
 //!
-//! Problem: a write whose answer is lost may have been done, may be done later, or never. Rule. Every write of requests
-//! also moves `asked/<node>` on, and is done only if that key has not moved since it was last read. So a write that was
-//! delayed comes to nothing when another one was done in between, and reading the key tells whether it was done.
+//! Problem: a write whose answer is lost may have been carried out, may be carried out later, or never. Rule. Every write of requests
+//! also changes `asked/<node>`, and is carried out only if that key is unchanged since it was last read. So a delayed write
+//! has no effect when another one was carried out in between, and reading the key shows whether a write was.
 
 use super::Member;
 use super::session::Flight;
@@ -12,32 +12,32 @@ use crate::store::{Compare, Do, Done, Entry, Op, Range, Revision, Txn};
 use crate::wire::{Answer, Ask, By, Request, Written, decode, encode};
 use std::collections::{BTreeSet, VecDeque};
 
-/// So many requests go into one transaction, and so many replies are cleared away by it.
+/// The maximum number of requests, and of deleted replies, in one transaction.
 const BATCH: usize = 50;
 
-/// The longest request, in bytes: an environment may be long.
+/// The maximum length of a request, in bytes; an environment may be long.
 const REQUEST_BYTES_MAX: usize = 256 << 10;
 
-/// The bytes of a transaction's requests.
+/// The maximum size of a transaction's requests, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Waiting {
     sequence: u64,
     bytes: Vec<u8>,
-    /// Whether somebody waits for an answer.
+    /// Whether a user waits for the answer.
     by_user: bool,
 }
 
-/// Requests on their way.
+/// Requests that are not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     last: u64,
-    /// Not written yet, as far as is known.
+    /// Not known to be written yet.
     queue: VecDeque<Waiting>,
     /// Written, without an answer.
     written: BTreeSet<u64>,
-    /// When `asked/<node>` was last changed.
+    /// The revision of the last change of `asked/<node>`.
     revision: Revision,
     /// Replies that were read.
     read: BTreeSet<String>,
@@ -56,7 +56,7 @@ impl Outbox {
         Ok(AskId(self.push(bytes, true)))
     }
 
-    /// The node itself says something; nobody waits for an answer.
+    /// A report of the node itself; it gets no answer.
     pub(super) fn report(&mut self, settings: &Settings, now: Moment, ask: Ask) {
         let request = Request { origin: settings.name.clone(), by: None, at_ns: now.wall.0, ask };
         self.push(encode(&request), false);
@@ -72,7 +72,7 @@ impl Outbox {
         self.written.len() + self.queue.iter().filter(|waiting| waiting.by_user).count()
     }
 
-    /// `asked/<node>` was read: tells what was written.
+    /// `asked/<node>` was read: it shows which requests were written.
     pub(super) fn found_written(&mut self, settings: &Settings, entry: Option<&Entry>) {
         self.revision = entry.map_or(0, |entry| entry.mod_revision);
         let Some(Ok(written)) = entry.map(|entry| decode::<Written>(&entry.value)) else { return };
@@ -89,8 +89,8 @@ impl Outbox {
 }
 
 impl Member {
-    /// A user's request is not to be carried out any more: its key, if it is in the store already and may be deleted there. Only where
-    /// nobody else plans: others may be about to carry it out.
+    /// Withdraws a user's request: returns its key if it may be in the store already and can be deleted there. Only for a store without
+    /// other planners, which might be about to carry it out.
     pub fn withdraw(&mut self, AskId(sequence): AskId) -> Option<crate::store::Key> {
         self.outbox.queue.retain(|waiting| waiting.sequence != sequence);
         let Settings { keys, name, instance, .. } = &self.settings;
@@ -98,7 +98,7 @@ impl Member {
         written.then(|| keys.request(&request_id(name, *instance, sequence)))
     }
 
-    /// Writes what waits, and clears away replies that were read.
+    /// Writes waiting requests, and deletes replies that were read.
     pub(super) fn pump_outbox(&mut self) {
         let idle = self.outbox.queue.is_empty() && self.outbox.read.is_empty();
         if idle || self.is_under_way(|flight| matches!(flight, Flight::Asks(..))) {
@@ -129,7 +129,7 @@ impl Member {
         self.send(Flight::Asks(upto, read), Op::Txn(txn));
     }
 
-    /// A transaction of the outbox is done, or was not because `asked/<node>` had moved.
+    /// A transaction of the outbox was carried out, or was not because `asked/<node>` had changed.
     pub(super) fn asks_written(
         &mut self,
         (upto, read): (u64, Vec<String>),
@@ -149,14 +149,14 @@ impl Member {
             self.outbox.revision = revision;
             self.outbox.has_written(upto);
         }
-        // The watch tells of their deletion; until then they are not to be read again.
+        // The watch reports their deletion later; until then they must not be taken again.
         for id in read {
             self.outbox.read.remove(&id);
             self.replica.replies.remove(&id);
         }
     }
 
-    /// Takes the replies that are there for this node.
+    /// Takes this node's replies from the copy of the store.
     pub(super) fn take_replies(&mut self) {
         let mut answers = Vec::new();
         for (id, reply) in &self.replica.replies {
@@ -164,9 +164,9 @@ impl Member {
             if node != self.settings.name || self.outbox.read.contains(id) {
                 continue;
             }
-            // One for an earlier life of this daemon is only cleared away.
+            // A reply to an earlier instance of this daemon is only deleted.
             if instance == self.settings.instance {
-                // The reply may be there before it is known that the request was written.
+                // The reply may arrive before it is known that the request was written.
                 self.outbox.has_written(sequence);
                 if self.outbox.written.remove(&sequence) {
                     answers.push((sequence, reply.answer.clone()));
@@ -180,14 +180,14 @@ impl Member {
         self.actions.extend(answers.into_iter().map(reply));
     }
 
-    /// The daemon takes no part any more. What came of requests shows in what is.
+    /// The daemon no longer takes part. Which requests were carried out shows in the state.
     pub(super) fn abandon_asks(&mut self) {
         let queue = self.outbox.queue.drain(..).filter(|waiting| waiting.by_user).map(|waiting| waiting.sequence);
         let all = std::mem::take(&mut self.outbox.written).into_iter().chain(queue);
         self.actions.extend(all.map(|sequence| Action::Reply(AskId(sequence), Answer::Unknown)));
     }
 
-    /// Requests that are neither there nor answered: somebody has cleared the answer away.
+    /// Requests that are neither in the store nor answered: the answer was deleted.
     fn lost_replies(&mut self, answers: &mut Vec<(u64, Answer)>) {
         if self.outbox.written.is_empty() || self.outbox.revision > self.replica.revision {
             return;
@@ -212,12 +212,12 @@ mod tests {
     use crate::store::Revision;
 
     impl Outbox {
-        /// What waits to be written, or is written and has no answer.
+        /// The number of requests that wait to be written, or are written and not answered.
         pub(in crate::member) fn len(&self) -> usize {
             self.queue.len()
         }
 
-        /// The newest that waits to be written.
+        /// The newest request that waits to be written.
         pub(in crate::member) fn newest(&self) -> Option<Ask> {
             decode::<Request>(&self.queue.back()?.bytes).ok().map(|request| request.ask)
         }
@@ -228,7 +228,7 @@ mod tests {
         Entry { key: "asked".to_owned(), value, create_revision: 1, mod_revision, lease: None }
     }
 
-    /// Three requests that are on their way: a user's, the node's own, a user's.
+    /// Three requests in progress: a user's, the node's own, a user's.
     fn three() -> Outbox {
         let (settings, now) = (settings("n0", 7), Moment::default());
         let mut outbox = Outbox::default();
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn what_would_not_fit_into_the_store_is_refused_at_once() {
         let mut long = crate::member::tests::job("a", 1);
-        // Nothing that could be compressed.
+        // Random bytes, which cannot be compressed.
         let mut seed = 1_u64;
         let mut noise = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// The answer of the write is lost, and what was asked is done once.
+    /// The answer to the write is lost, and the request is carried out once.
     #[test]
     fn a_request_whose_writing_was_not_answered_is_not_made_twice() {
         let mut lab = Lab::new(1);
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(lab.seats[0].member.unanswered(), 0);
     }
 
-    /// Who asked for something hears of it, also if somebody has cleared the answer away.
+    /// A user who made a request gets an answer, even if the reply was deleted.
     #[test]
     fn a_request_that_is_neither_there_nor_answered_has_an_unknown_end() {
         let mut lab = Lab::new(1);

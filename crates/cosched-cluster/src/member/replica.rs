@@ -1,4 +1,4 @@
-//! What a node knows of the store: its own copy of what all watch.
+//! A node's own copy of the watched part of the store.
 
 use super::ended::Ended;
 use crate::keys::{Keys, Place, check_name};
@@ -15,7 +15,7 @@ pub(super) struct At<T> {
     pub(super) revision: Revision,
 }
 
-/// A node's record, and the lease with which it goes.
+/// A node's record, and the lease with which it expires.
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     pub(super) node: Node,
@@ -25,51 +25,51 @@ pub(super) struct Live {
 /// The copy.
 #[derive(Debug, Default)]
 pub(super) struct Replica {
-    /// All changes of the watched range up to here are in it.
+    /// The revision up to which all changes of the watched range are included.
     pub(super) revision: Revision,
     pub(super) tree: Option<Result<Tree, FormatError>>,
-    /// That the cluster has had a state, and when its tree was made, if that can be read.
+    /// The mark that the cluster has had a state, with its tree's creation time, if that can be read.
     begun: Option<Option<u64>>,
-    /// The tree that was seen here to have begun, whatever is left of the keys that said so.
+    /// The tree that this member has seen to have begun, even if the keys that show it are gone now.
     seen_begun: Option<u64>,
-    /// When the tree was made, as names say.
+    /// The tree's creation time according to names.
     named_tree: Option<u64>,
     pub(super) state: Option<At<State>>,
-    /// What was committed here last, in the store's form and as it was meant: the watch tells it again.
+    /// This member's last commit, as stored bytes and as a value: the watch reports it back.
     pub(super) committed: Option<(Vec<u8>, State)>,
-    /// What is to be of the jobs here may be another thing than when it was last looked at.
+    /// What is to be done with the jobs on this node may have changed since it was last determined.
     pub(super) is_news_of_jobs: bool,
-    /// The state as it was last known, while it is gone or cannot be used.
+    /// The last good state, while the present one is missing or cannot be used.
     pub(super) lost: Option<At<State>>,
-    /// States of before, of other generations, whose plans were not looked at yet: a plan that is skipped cannot be followed.
+    /// Earlier states of other generations whose plans were not seen yet: a plan that is skipped cannot be followed.
     pub(super) earlier: Vec<State>,
-    /// What all need and cannot be read, and why. Without it nobody can say who runs where: nothing is judged.
+    /// Keys that all members need and that cannot be read, and why. Without them it is unknown which jobs run where, so no node or job is given up.
     unreadable: BTreeMap<Key, String>,
     pub(super) nodes: BTreeMap<String, At<Live>>,
     pub(super) names: BTreeMap<String, u32>,
-    /// The names of those live nodes whose keys are gone; what their keys said is known all the same.
+    /// The names of live nodes whose keys were deleted; the keys' content is still known.
     pub(super) nameless: BTreeSet<String>,
-    /// The numbers that were given, each with its name: what names can be made of again.
+    /// The assigned numbers, each with its name: names can be restored from them.
     pub(super) ids: BTreeMap<u32, At<String>>,
-    /// The start of each node's machine that the plan counts on.
+    /// The boot of each node's machine on which the plan is based.
     pub(super) boots: BTreeMap<String, String>,
     /// When nodes that are not in the plan left it, since the Unix epoch.
     pub(super) left: BTreeMap<String, u64>,
     /// The name of each number.
     pub(super) by_id: BTreeMap<NodeId, String>,
     pub(super) jobs: BTreeMap<u64, At<Job>>,
-    /// Those that are over.
+    /// The jobs that are over.
     pub(super) ended: Ended,
-    /// By the revision in which they were made, then by name: in their order.
+    /// In their order: by the revision in which they were created, then by name.
     pub(super) requests: BTreeMap<(Revision, String), Result<Request, FormatError>>,
     pub(super) replies: BTreeMap<String, Reply>,
 }
 
-/// In a name that was written again while its node was away.
+/// The boot in a name that was restored while its node was away.
 pub(crate) const UNKNOWN_BOOT: &str = "?";
 
 impl Replica {
-    /// A copy of what was read at a revision.
+    /// A copy of the entries read at a revision.
     pub(super) fn read(keys: &Keys, revision: Revision, entries: Vec<Entry>) -> Replica {
         let mut replica = Replica { revision, ..Replica::default() };
         entries.into_iter().for_each(|entry| replica.put(keys, entry));
@@ -89,7 +89,7 @@ impl Replica {
         replica
     }
 
-    /// Whether the key is there that says so.
+    /// Whether the mark that the cluster has begun exists.
     pub(super) fn is_marked(&self) -> bool {
         self.begun.flatten().is_some()
     }
@@ -100,34 +100,34 @@ impl Replica {
         self.begun.is_some() || self.state.is_some() || !self.jobs.is_empty() || seen
     }
 
-    /// The tree that has begun, as far as is known here.
+    /// The tree that has begun, as far as this member knows.
     pub(super) fn begun_tree(&self) -> Option<u64> {
         self.made_ns().filter(|_| self.has_begun()).or(self.seen_begun)
     }
 
-    /// While one key is missed another may be deleted: what was read before says more than what is left.
+    /// Remembers what was read before: while one key is missing another may be deleted, so the earlier copy is better evidence.
     pub(super) fn remember_begun(&mut self, before: &Replica) {
         self.seen_begun = before.begun_tree();
     }
 
-    /// When the tree was made, by its key or by one of those that say the same.
+    /// When the tree was created, by its own key or by one of its copies.
     pub(super) fn made_ns(&self) -> Option<u64> {
         let tree = self.tree.as_ref().and_then(|tree| Some(tree.as_ref().ok()?.made_ns));
         tree.or(self.begun.flatten()).or(self.named_tree)
     }
 
-    /// Whether this is the tree that was made then, as far as can be told.
+    /// Whether this is the tree that was created at that time, as far as is known.
     pub(super) fn is_of(&self, tree: Option<u64>) -> bool {
         let read = self.made_ns();
         read.is_none() || read == tree
     }
 
-    /// Whether the state has been there and is not.
+    /// Whether the state existed and is gone now.
     pub(super) fn has_lost_state(&self) -> bool {
         self.state.is_none() && (self.has_begun() || self.lost.is_some())
     }
 
-    /// What was read as the state cannot be one; `before` is the one before it.
+    /// The state that was read contradicts itself; `before` is the previous one.
     pub(super) fn state_cannot_be(&mut self, key: Key, why: String, before: Option<At<State>>) {
         self.state = None;
         self.is_news_of_jobs = true;
@@ -135,7 +135,7 @@ impl Replica {
         self.unreadable.insert(key, why);
     }
 
-    /// Takes what a watch tells.
+    /// Applies the changes of a watch.
     pub(super) fn take(&mut self, keys: &Keys, news: News) {
         for Event { entry, deleted } in news.events {
             if deleted { self.delete(keys, &entry.key) } else { self.put(keys, entry) }
@@ -143,7 +143,7 @@ impl Replica {
         self.revision = self.revision.max(news.revision);
     }
 
-    /// Takes one value, unless a newer one is known.
+    /// Applies one value, unless a newer one is known.
     pub(super) fn put(&mut self, keys: &Keys, entry: Entry) {
         let Entry { key, value, create_revision, mod_revision, lease } = entry;
         let place = keys.place(&key);
@@ -199,7 +199,7 @@ impl Replica {
         }
     }
 
-    /// A state that was made here need not be read again.
+    /// A state that this member committed need not be decoded again.
     fn state_of(&mut self, key: &str, value: &[u8]) -> Option<State> {
         match self.committed.take_if(|(bytes, _)| bytes == value) {
             Some((_, state)) => {
@@ -210,7 +210,7 @@ impl Replica {
         }
     }
 
-    /// A value that all need.
+    /// Decodes a value that all members need; records it if that fails.
     fn readable<T: Stored>(&mut self, key: &str, value: &[u8]) -> Option<T> {
         match decode(value) {
             Ok(value) => {
@@ -224,7 +224,7 @@ impl Replica {
         }
     }
 
-    /// What cannot be read, and why.
+    /// The first key that cannot be read, and why.
     pub(super) fn unreadable(&self) -> Option<String> {
         let (key, why) = self.unreadable.first_key_value()?;
         let more = match self.unreadable.len() {
@@ -234,7 +234,7 @@ impl Replica {
         Some(format!("{key}: {why}{more}"))
     }
 
-    /// A number that two nodes have by their names, and these two: what the plan says of that number can be meant for either.
+    /// A number that two names have, with these names: what the plan says of that number could be about either node.
     pub(super) fn twins(&self) -> Option<(u32, &str, &str)> {
         let mut seen = BTreeMap::new();
         self.names.iter().find_map(|(name, id)| Some((*id, seen.insert(id, name)?.as_str(), name.as_str())))
@@ -249,7 +249,7 @@ impl Replica {
             Place::Begun => self.begun = None,
             Place::State => self.lost = self.state.take().or_else(|| self.lost.take()),
             Place::Node(name) => drop(self.nodes.remove(name)),
-            // It makes its key again; until then nobody is to think that there is no such node.
+            // The live node restores its key; until then it must not count as unknown.
             Place::Name(name) if self.nodes.contains_key(name) => drop(self.nameless.insert(name.to_owned())),
             Place::Id(id) => drop(self.ids.remove(&id)),
             Place::Name(name) => {
@@ -270,13 +270,13 @@ impl Replica {
         }
     }
 
-    /// The state was read by itself, and what belongs to it is still to be told: jobs' records and requests are older. It is
-    /// good for following plans, not for judging jobs or for planning.
+    /// Whether the state was read separately, and the changes that belong to it are yet to be reported: jobs' records and requests are older. Such
+    /// a state is good for following plans, but not for starting and ending jobs or for planning.
     pub(super) fn is_ahead(&self) -> bool {
         self.state_revision() > self.revision
     }
 
-    /// When the planner's state was last changed; 0 while there is none.
+    /// The revision of the last change of the planner's state; 0 while there is none.
     pub(super) fn state_revision(&self) -> Revision {
         self.state.as_ref().map_or(0, |state| state.revision)
     }
@@ -291,12 +291,12 @@ impl Replica {
         self.by_id.get(&id).map_or("?", String::as_str)
     }
 
-    /// Whether a live node's machine was started anew, and the plan still counts on what ran there before.
+    /// Whether a live node's machine was rebooted, while the plan still includes what ran there before.
     pub(super) fn is_new_boot(&self, name: &str, node: &Node) -> bool {
         self.boots.get(name).is_some_and(|boot| *boot != node.boot && boot != UNKNOWN_BOOT)
     }
 
-    /// Whether the node itself has to say for which start of its machine the plan counts on it.
+    /// Whether the node itself has to report on which boot of its machine the plan is based.
     pub(super) fn lacks_boot(&self, name: &str) -> bool {
         self.boots.get(name).is_some_and(|boot| boot == UNKNOWN_BOOT)
     }

@@ -1,6 +1,6 @@
-//! Amounts of memory and disk space for people.
+//! Amounts of memory and disk space in readable form.
 
-/// Two amounts of bytes that differ, in the units of configuration files: as short as they still differ.
+/// Two different amounts of bytes, in the units of configuration files; as short as possible while they still differ.
 pub(super) fn sizes(bytes: [u64; 2]) -> [String; 2] {
     let units = [(50, "P"), (40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let short = |bytes: u64| match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {

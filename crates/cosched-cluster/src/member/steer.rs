@@ -1,7 +1,7 @@
-//! What users do to jobs: suspend, resume, end, another class, another policy, another share of the slots.
+//! Users' changes of jobs: suspend, resume, end, another class, another policy, another share of the slots.
 //!
-//! A user changes only what is his, and gives a job a lower class only. Source: LLNL, "Gang Scheduler Design". What an
-//! administrator has decided about it he leaves as it is (core, `decision.rs`).
+//! Users may only change their own jobs, and may only lower a job's class. Source: LLNL, "Gang Scheduler Design". They cannot undo an
+//! administrator's decision about a job (core, `decision.rs`).
 
 use super::apply::{Batch, Outcome, slot_share};
 use crate::wire::{Answer, By, Class, Job, KillHow, Policy};
@@ -32,7 +32,7 @@ impl Batch<'_> {
         Ok(Answer::Done)
     }
 
-    /// What is decided about a job after this change of it; refused where an administrator has decided otherwise.
+    /// The decisions about a job after this change; refused where an administrator has decided otherwise.
     fn decided(
         &mut self,
         by: By,
@@ -65,7 +65,7 @@ impl Batch<'_> {
         Ok(Answer::Done)
     }
 
-    /// It is watched anew, too, if it was asleep or dropped.
+    /// Resumes a job; also watches it again if it was asleep or dropped.
     pub(super) fn resume(&mut self, by: By, id: u64) -> Outcome {
         let decisions = self.decided(by, id, |decided, _, asker| decided.resume(asker))?;
         self.change(by, id, Input::Resume(JobId(id)), "resumed")?;
@@ -77,7 +77,7 @@ impl Batch<'_> {
         Ok(Answer::Done)
     }
 
-    /// What is to end runs until it has; where an administrator has suspended it, that is not for longer than usual.
+    /// A job that is to end runs until it has; if an administrator has suspended it, at most for the usual grace time.
     pub(super) fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
         self.change(by, id, Input::Kill(JobId(id)), "killed")?;
         self.jobs.entry(id).and_modify(|job| {

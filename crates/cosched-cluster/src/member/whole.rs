@@ -1,8 +1,8 @@
-//! Whether what lies in the store is whole, and what a member does when it is not.
+//! Whether the store's content is complete, and what a member does when it is not.
 //!
-//! Problem: a key that somebody has deleted looks like one that never was, and who takes a damaged store for a new one ends all
-//! jobs. Rule. What nobody but the planner can write is missed: nothing is planned and nobody is judged until it is back.
-//! What this member knows for certain it writes again: the tree as it was, the name with its number.
+//! Problem: a deleted key looks like one that never existed, and a member that takes a damaged store for a new one kills all
+//! jobs. Rule. When a key is missing that only the planner can write, no plan is made and no node or job is given up until it is back.
+//! A member writes again what it knows for certain: the tree as it was, and its name with its number.
 
 use super::Member;
 use super::replica::{At, Live, Replica};
@@ -13,11 +13,11 @@ use crate::store::{Compare, Do, Op, Txn};
 use crate::wire::{Name, Tree, encode};
 use cosched_core::NodeId;
 
-/// How soon it is looked again.
+/// The interval between checks.
 const RETRY_NS: u64 = 3_000_000_000;
 
 impl Member {
-    /// What lies in the store and cannot be used, or is gone, and why that is no new cluster.
+    /// What in the store is damaged or missing, and shows that this is not a new cluster.
     pub(super) fn damage(&mut self) -> Option<String> {
         let keys = &self.settings.keys;
         let tree = match &self.replica.tree {
@@ -36,11 +36,11 @@ impl Member {
             .then(|| format!("{key}: it is gone, and the cluster has had it: somebody has deleted it"))
     }
 
-    /// The cluster is new; or only the key of its tree is gone, and is made again as it was.
+    /// Either the cluster is new; or only the key of its tree was deleted, and is written again as it was.
     pub(super) fn no_tree(&mut self, before: &Replica) {
         let key = self.settings.keys.tree();
         if !self.settings.is_shared || !self.replica.has_begun() && self.replica.made_ns().is_none() {
-            // Whoever makes the tree anew reads it next, and knows nothing of before then.
+            // The member that makes the new tree reads it next, and then knows nothing of the earlier one.
             self.keep_numbers(before);
             return self.make_tree(self.now.wall.0);
         }
@@ -54,10 +54,10 @@ impl Member {
     }
 
     pub(super) fn unusable(&mut self, why: String) {
-        // When it can be used again, that is news, as when the store is back.
+        // When it becomes usable again, that is reported, as when the store is back.
         self.session.lost_since.get_or_insert(self.now.steady);
-        // While this is so nobody is given up, and later everybody's silence is counted from then on: whoever still has its key
-        // is heard by having seen that.
+        // In this condition no node is given up, and later all nodes' silence is counted from then on: a node that still has its key
+        // counts as alive by having seen the condition.
         self.work.forget_silence();
         let own = self.replica.nodes.get(&self.settings.name);
         let is_there = |live: &At<Live>| live.value.node.instance == self.settings.instance;
@@ -72,7 +72,7 @@ impl Member {
         self.away(RETRY_NS);
     }
 
-    /// A daemon that has begun since has only what an earlier one kept of the state.
+    /// A daemon that was started since then only has what an earlier one kept of the state.
     pub(super) fn keep_state(&mut self) {
         if let (None, Some(kept)) = (&self.replica.lost, &self.settings.kept)
             && self.replica.state.is_none()
@@ -89,13 +89,13 @@ impl Member {
         self.send(Flight::Make, Op::Txn(Txn { compare: vec![Compare::absent(key)], then, or_else: vec![] }));
     }
 
-    /// The number that a name gets for ever: the next one that nobody has. One whose key is gone gets the number that it had;
-    /// a daemon that finds no job of its own then does not know for which start of the machine the plan counts on.
+    /// Assigns a permanent number to the name: the next unused one. A name whose key was deleted gets the number that it had;
+    /// a daemon that finds no job of its own then does not know on which boot of the machine the plan is based.
     pub(super) fn make_name(&mut self) {
         let (keys, own, replica) = (&self.settings.keys, &self.settings.name, &self.replica);
         let is_nobodys = |id: &u32| replica.by_id.get(&NodeId(*id)).is_none_or(|name| name == own);
         let given = replica.ids.iter().find(|(id, at)| at.value == *own && is_nobodys(id)).map(|(id, _)| *id);
-        // Who is in the plan keeps its number, unless that is somebody else's.
+        // A node of the plan keeps its number, unless another node has it.
         let is_free = |id: &u32| replica.ids.get(id).is_none_or(|at| check_name(&at.value).is_err()) && is_nobodys(id);
         let kept = self.settings.kept.as_ref().filter(|kept| self.tree == Some(kept.tree));
         let mut remembered =
@@ -121,7 +121,7 @@ impl Member {
         gone.into_iter().for_each(|key| self.say(Notice::KeyGone(key)));
     }
 
-    /// A repair has written the name and could not know for which start of the machine the plan counts on.
+    /// A repair has restored the name without knowing on which boot of the machine the plan is based.
     pub(super) fn tell_boot(&mut self, id: u32) {
         let boot = self.boot_counted_on(false);
         let value = encode(&Name { id, boot, left_ns: None, tree: self.replica.made_ns() });
@@ -129,7 +129,8 @@ impl Member {
         self.send(Flight::Make, Op::Txn(Txn { then, ..Txn::default() }));
     }
 
-    /// A daemon that was not in touch since it began and finds no job of its own cannot say that the machine is still the one of the plan.
+    /// The boot to be written. A daemon that was not connected since its start and finds no job of its own cannot tell whether
+    /// the plan is based on the present one.
     fn boot_counted_on(&self, is_new: bool) -> String {
         let is_same = is_new || self.session.was_joined || self.here.is_busy();
         if is_same { self.settings.boot.clone() } else { String::new() }

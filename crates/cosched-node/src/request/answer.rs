@@ -1,4 +1,4 @@
-//! What comes of requests.
+//! The results of requests.
 
 use super::{ANSWER_NS_MAX, Outcome, Refusal, RequestId, Waits};
 use crate::Node;
@@ -10,7 +10,7 @@ use cosched_core::{JobId, Time};
 use std::collections::BTreeMap;
 
 impl Node {
-    /// What came of an operation of the store.
+    /// The result of a store operation.
     pub fn done(&mut self, now: Moment, op: OpId, done: Result<OpDone, StoreError>) {
         self.now = now;
         if let Err(StoreError::Unavailable(why)) = &done
@@ -21,7 +21,7 @@ impl Node {
         self.tell(now, |member, now| member.handle_done(now, op, done));
     }
 
-    /// The answer of whoever plans.
+    /// The answer of the member that plans.
     pub(crate) fn replied(&mut self, ask: AskId, told: Answer) {
         let Some(pending) = self.requests.pending.remove(&ask) else {
             return self.actions.push_back(Action::Reply(ask, told));
@@ -46,7 +46,7 @@ impl Node {
         self.answer(request, Err(why));
     }
 
-    /// What a request still waits for is not told to anybody.
+    /// The result of what a request still waits for is not reported to its user.
     pub(super) fn give_up_waiting(&mut self, request: RequestId) {
         let pending = self.requests.pending.values_mut().filter(|pending| pending.request == request);
         pending.for_each(|pending| pending.is_answered = true);
@@ -58,8 +58,8 @@ impl Node {
         }
     }
 
-    /// A disk that takes nothing is not waited for as a store is that others keep: what cannot be written is refused, and forgotten. Jobs
-    /// can be ended all the same; that is written when it can be.
+    /// A full or broken disk is not waited for like a store that others maintain: requests that cannot be written are refused and dropped. Jobs
+    /// can still be killed; that is written when it is possible.
     fn refuse_unwritten(&mut self, why: &str) {
         let waits = self.requests.pending.iter().filter(|(_, pending)| !pending.is_answered);
         let waits: Vec<_> = waits.map(|(ask, pending)| (*ask, pending.request, pending.waits.clone())).collect();
@@ -76,14 +76,14 @@ impl Node {
             self.requests.pending.remove(&ask);
             let key = self.member.withdraw(ask);
             self.actions.extend(key.map(Action::Withdraw));
-            // Of several one answer tells.
+            // Of several changes of one request, only the last one is answered.
             if !matches!(waits, Waits::Change { is_last: false }) {
                 self.refuse(request, Refusal::Unwritten(why.to_owned()));
             }
         }
     }
 
-    /// Nobody waits for ever for a store that is away. A job whose process gives up now may get its number later, and ends then.
+    /// Answers requests that have waited too long for an unreachable store. A job whose process gives up now may still be submitted later; then it ends.
     pub(crate) fn look_at_requests(&mut self) {
         self.look_at_launchers();
         let now = self.now.steady;
@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// When somebody has waited for long enough.
+    /// When the next request has waited for too long.
     pub(crate) fn requests_due(&self) -> Option<Time> {
         let pending = self.requests.pending.values().filter(|pending| !pending.is_answered);
         let since = pending.map(|pending| pending.since).chain(self.requests.loads.values().map(|(.., since)| *since));
@@ -118,10 +118,10 @@ impl Node {
         since.map(|since| since + ANSWER_NS_MAX).chain(launchers).min()
     }
 
-    /// Looks at those who wait, if anything has changed for them.
+    /// Checks the waiting requests, if anything has changed for them.
     pub(crate) fn follow(&mut self) {
         let revision = Some(self.member.revision());
-        // Each of them looks at all jobs, and most turns of the host have changed none.
+        // Each check goes through all jobs, and in most turns of the host none has changed.
         if std::mem::replace(&mut self.requests.followed, revision) == revision {
             return;
         }
@@ -141,7 +141,7 @@ impl Node {
         self.look_for_launchers_elsewhere();
     }
 
-    /// What has been decided about a job is kept with its part.
+    /// Keeps the decisions about jobs with their parts.
     fn keep_decisions(&mut self) {
         for (id, part) in &mut self.parts {
             let decided = self.member.job(*id).map(|job| job.decided);
@@ -152,7 +152,7 @@ impl Node {
         }
     }
 
-    /// Something has changed here that those who wait have to know.
+    /// Something has changed on this node that may concern waiting requests.
     pub(crate) fn has_changed(&mut self) {
         self.requests.followed = None;
     }
@@ -162,7 +162,7 @@ impl Node {
         self.requests.ending.insert(id, is_all);
     }
 
-    /// How a job has ended here, whenever that was.
+    /// A job's end on this node, at whatever time it happened.
     pub(crate) fn over(&mut self, id: JobId, attempt: Attempt, end: PartEnd) {
         if self.requests.ending.remove(&id) == Some(true) {
             self.requests.over.insert(id, attempt);
@@ -171,17 +171,17 @@ impl Node {
         self.member.part_ended(self.now, id, attempt, end);
     }
 
-    /// One that the last daemon has ended, of which all was here.
+    /// A job that the last daemon has ended, and that was on this node alone.
     pub fn find_over(&mut self, job: JobId, attempt: Attempt) {
         self.requests.over.insert(job, attempt);
     }
 
-    /// Whether a job is over. On one machine one that has ended is, also while that cannot be written; of a cluster all nodes say the same.
+    /// Whether a job is over. On a single machine an ended job is, even while that cannot be written; in a cluster all nodes give the same answer.
     pub fn is_over(&self, id: JobId) -> bool {
         self.member.job(id).is_some_and(|job| job.end.is_some() || self.has_ended_here(job))
     }
 
-    /// Whether this life of a job was here alone, on the only machine, and is over.
+    /// Whether this attempt of a job was here alone, on the only machine, and is over.
     pub fn has_ended_here(&self, job: &Job) -> bool {
         self.machine.is_single && self.requests.over.get(&JobId(job.id)) == Some(&job.attempt)
     }

@@ -1,4 +1,4 @@
-//! Signals to jobs. One after which programs end goes to all nodes, by way of whoever plans; another one only to a job that is here alone.
+//! Signals to jobs. A signal that ends programs goes to all nodes, through the member that plans; any other only to a job that is here alone.
 
 use super::{Outcome, Refusal, RequestId, Waits};
 use crate::Node;
@@ -6,12 +6,12 @@ use crate::types::{Action, Why};
 use cosched_cluster::wire::{Ask, By, KillHow};
 use cosched_core::JobId;
 
-/// What no process ignores.
+/// The signal that cannot be ignored.
 pub const SIGKILL: i32 = 9;
-/// What asks a program to end.
+/// The signal that tells a program to end.
 pub(crate) const SIGTERM: i32 = 15;
 
-/// Whether a signal asks programs to end.
+/// Whether a signal tells programs to end.
 pub fn asks_to_end(signal: i32) -> bool {
     [1, 2, 3, 15].contains(&signal)
 }
@@ -31,7 +31,7 @@ impl Node {
     ) -> Result<Option<Outcome>, Refusal> {
         let spans = self.local.job(job).is_some_and(|job| job.spans);
         let done = Ok(Some(Outcome::Job(job)));
-        // Of a job that the store does not know what is here can be ended.
+        // The local part of a job that the store does not know can be killed.
         if self.is_forgotten(job) && (self.is_met() || !spans) {
             self.kill_here(by, id, job, how)?;
             return Ok(Some(Outcome::Here(job)));
@@ -49,7 +49,7 @@ impl Node {
         }
         self.whose(job)?.change(by)?;
         if ends(how.signal) {
-            // Nothing is here, or all that there was of it has ended, and the store has yet to hear of that.
+            // The job has no part here, or all its parts have ended, and the store has yet to be told.
             let is_elsewhere = here && !self.has(job) && !self.is_over(job);
             if is_elsewhere || self.is_out_of_touch() && self.requests.over.contains_key(&job) {
                 return done;
@@ -59,7 +59,7 @@ impl Node {
         Err(if self.is_over(job) { Refusal::Ended(job) } else { Refusal::SignalElsewhere(job, how.signal) })
     }
 
-    /// The store takes nothing now: what is here ends at once, and the store hears of it later. Whoever asks waits for the other nodes.
+    /// The store is unavailable: the part here is killed at once, and the store is told later. The user waits for the other nodes.
     fn kill_without_store(
         &mut self,
         by: By,
@@ -77,7 +77,7 @@ impl Node {
         Ok(Some(Outcome::Job(job)))
     }
 
-    /// A signal to what is here of a job; if it ends programs, what is here is over when it is empty.
+    /// Sends a signal to a job's part here; if it ends programs, the part is over when it has no process.
     pub(super) fn kill_part(&mut self, by: By, id: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
         self.kill_here(by, id, job, how)?;
         if ends(how.signal) {
@@ -93,14 +93,14 @@ impl Node {
         let bound = whose.decided.suspended_by.is_some() && !by.admin;
         self.actions.push_back(Action::Signal { job, signal, why: Why::User(by.uid), asked: Some(asked) });
         if asks_to_end(signal) {
-            // A stopped process takes no polite signal: let it run to its end.
+            // A stopped process does not handle a polite signal: let it run until it ends.
             self.local.suspend(job, false);
-            // What an administrator has suspended, or is over its time, is let run to end, not to ignore the signal and go on.
+            // A job that an administrator has suspended, or that exceeds its time limit, may only run to end, not ignore the signal and continue.
             let at_limit = self.how_at_limit(job).and_then(|how| how.grace_ms);
             let most_ms = at_limit.into_iter().chain(bound.then_some(KillHow::GRACE_MS)).min();
             self.kill_in(job, grace_ms, most_ms);
         }
-        // A job without a process has none whose end would end it.
+        // A job without a process would never get an event that ends it.
         if ends(signal) && self.parts.get(&job).is_some_and(|part| !part.has_begun) {
             self.close(job);
         }

@@ -1,4 +1,4 @@
-//! Those who have asked for a job and wait for it to begin; most have a process that is to become its main one.
+//! Launchers: requests that wait for their job to begin; most have a process that is to become its main process.
 
 use super::{Outcome, Pending, Refusal, RequestId, Waits};
 use crate::Node;
@@ -6,7 +6,7 @@ use crate::types::Action;
 use cosched_cluster::wire::Exit;
 use cosched_core::{JobId, Time};
 
-/// So long a launcher waits for its job's start before it hears that the job waits.
+/// How long a launcher waits for its job's start before it is told that the job waits, in nanoseconds.
 const START_NS_MAX: u64 = 2_000_000_000;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Launcher {
 }
 
 impl Node {
-    /// The job has its number. It may have begun already: news come in no order.
+    /// The job has its number. It may have begun already, because events arrive in any order.
     pub(super) fn submitted(&mut self, job: JobId, pending: Pending) {
         let Pending { request, since, is_answered, waits } = pending;
         let Waits::Submit { owner, has_process } = waits else { return };
@@ -33,7 +33,7 @@ impl Node {
             return self.actions.push_back(Action::Enter(job, request));
         }
         if self.requests.launchers.contains_key(&job) {
-            // Two of this node's have asked for the same job.
+            // Two launchers of this node have submitted the same job.
             self.actions.push_back(Action::Release(request));
             if !is_answered {
                 self.answer(request, Ok(Outcome::Job(job)));
@@ -46,12 +46,12 @@ impl Node {
         }
     }
 
-    /// Who has asked here for a job, and waits for it to begin.
+    /// The request of the launcher that waits on this node for a job to begin.
     pub(crate) fn launcher_of(&self, job: JobId) -> Option<RequestId> {
         self.requests.launchers.get(&job).map(|launcher| launcher.request)
     }
 
-    /// Whoever registered the job hears how it went.
+    /// Answers the launcher of a job.
     pub(crate) fn answer_launcher(&mut self, job: JobId, answer: Result<Outcome, Refusal>) {
         let Some(launcher) = self.requests.launchers.remove(&job) else { return };
         self.actions.push_back(Action::Release(launcher.request));
@@ -69,7 +69,7 @@ impl Node {
         }
     }
 
-    /// Those whose job has waited for a while hear so.
+    /// Answers launchers whose job has waited for a while.
     pub(super) fn look_at_launchers(&mut self) {
         let now = self.now.steady;
         for (job, launcher) in &mut self.requests.launchers {
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// A job that has ended, or has found its place on other nodes alone, has nothing here that would tell its launcher.
+    /// Answers launchers whose job has ended or has its place on other nodes alone, because no event on this node would do so.
     pub(super) fn look_for_launchers_elsewhere(&mut self) {
         let is_elsewhere = |job: &JobId| {
             let planned = self.member.state().and_then(|state| state.jobs.get(job));
@@ -93,12 +93,12 @@ impl Node {
         jobs.into_iter().for_each(|job| self.answer_launcher(job, Ok(Outcome::Job(job))));
     }
 
-    /// Jobs that a user has asked for and that have no number yet.
+    /// The number of jobs that a user has submitted and that have no number yet.
     pub fn asked_by(&self, uid: u32) -> usize {
         self.submits().filter(|(owner, _)| *owner == uid).count()
     }
 
-    /// Those of a user's without a process that have no place here, or none yet.
+    /// The number of a user's jobs without a process that have no place here, or not yet.
     pub fn empty_jobs_of(&self, uid: u32) -> usize {
         let launchers = self.requests.launchers.values().map(|launcher| (launcher.owner, launcher.has_process));
         launchers.chain(self.submits()).filter(|(owner, has_process)| *owner == uid && !has_process).count()

@@ -1,7 +1,7 @@
-//! What users ask for: checked by what is known here, passed on to whoever plans, and answered when it has come to pass.
+//! Users' requests: checked against what this node knows, passed on to the member that plans, and answered when they have taken effect.
 //!
-//! Rule. Every request is answered once. What the store has to say it is waited for, for a while; what can be said without it is said at
-//! the end of the host's turn ([`Node::poll_answer`]), so that what is shown is what has come of it.
+//! Rule. Every request is answered once. If the store has to answer it, the node waits for that, up to a limit; otherwise it is answered at
+//! the end of the host's turn ([`Node::poll_answer`]), so that the answer shows its effect.
 
 mod answer;
 mod kill;
@@ -23,27 +23,27 @@ use cosched_core::{JobId, SlotShare, Time};
 use launch::Launcher;
 use std::collections::{BTreeMap, VecDeque};
 
-/// So long a user waits for the store.
+/// How long a user waits for the store, in nanoseconds.
 const ANSWER_NS_MAX: u64 = 10_000_000_000;
 
-/// Those who wait for an answer.
+/// The requests that wait for an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// For whoever plans.
+    /// For the member that plans.
     pending: BTreeMap<AskId, Pending>,
     /// For the end of the host's turn.
     late: VecDeque<(RequestId, Outcome)>,
     /// For their job to begin.
     launchers: BTreeMap<JobId, Launcher>,
-    /// For its end.
+    /// For the job's end.
     waiters: BTreeMap<JobId, Vec<RequestId>>,
-    /// For what nodes say of themselves: whose, and since when.
+    /// For nodes' loads: the request, the node, and since when.
     loads: BTreeMap<OpId, (RequestId, Option<String>, Time)>,
-    /// Parts that the host is ending; whether they are all of their job.
+    /// Parts that the host is ending; whether each is its whole job.
     ending: BTreeMap<JobId, bool>,
-    /// Jobs of which all was here, and is over; the store may not have said so.
+    /// Jobs that were on this node alone, and are over; the store may not know it yet.
     over: BTreeMap<JobId, Attempt>,
-    /// Up to which revision of the store those who wait were looked at; `None` when something has changed here since.
+    /// The revision of the store up to which waiting requests were checked; `None` if something has changed here since.
     followed: Option<u64>,
 }
 
@@ -51,21 +51,21 @@ pub(crate) struct Requests {
 struct Pending {
     request: RequestId,
     since: Time,
-    /// Nobody waits for it any more.
+    /// It was answered already, so its result is not reported.
     is_answered: bool,
     waits: Waits,
 }
 
-/// What is waited for.
+/// What a request waits for.
 #[derive(Clone, Debug)]
 enum Waits {
-    /// A job of this owner; the host has a process for it.
+    /// A job of this owner; the host may have a process for it.
     Submit { owner: u32, has_process: bool },
     /// A change of a job.
     Job(JobId),
-    /// That it is to end.
+    /// The end of a job.
     End(JobId, By, KillHow),
-    /// A change of the cluster, the last one of a request or not.
+    /// A change of the cluster, and whether it is the last one of its request.
     Change { is_last: bool },
 }
 
@@ -76,7 +76,7 @@ impl Waits {
 }
 
 impl Node {
-    /// Somebody asks for something.
+    /// A user makes a request.
     pub fn request(&mut self, now: Moment, by: By, id: RequestId, request: Request) {
         self.now = now;
         self.local.handle_timeout(now.wall);
@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// What has come of it already, if that can be said.
+    /// Starts a request; returns its outcome if it is known already.
     fn take_up(&mut self, by: By, id: RequestId, request: Request) -> Result<Option<Outcome>, Refusal> {
         let (job, ask) = match request {
             Request::Submit { owner, job, has_process } => {
@@ -125,7 +125,7 @@ impl Node {
                 (job, Ask::Share { job: job.0, permille: share.map(SlotShare::permille) })
             }
             Request::Resources(job, want) => {
-                // Whose job it is comes first: to others its resources are nobody's business.
+                // The owner is checked first: other users must not learn about the job's resources.
                 self.whose(job)?.change(by)?;
                 (job, Ask::Resources { job: job.0, want: self.other_want(job, &want)? })
             }
@@ -133,7 +133,7 @@ impl Node {
         self.ask(by, id, ask, Waits::Job(job))
     }
 
-    /// Asks whoever plans.
+    /// Passes a request on to the member that plans.
     fn ask(&mut self, by: By, request: RequestId, ask: Ask, waits: Waits) -> Result<Option<Outcome>, Refusal> {
         let asked = self.member.ask(self.now, by, ask).map_err(|why| Refusal::NotTaken(why.to_string()))?;
         let pending = Pending { request, since: self.now.steady, is_answered: false, waits };
@@ -141,7 +141,7 @@ impl Node {
         Ok(None)
     }
 
-    /// They are carried out in their order: when the last one is, all are.
+    /// The changes are carried out in their order: when the last one is, all are.
     fn change_all(&mut self, by: By, id: RequestId, what: ForAll, asks: Vec<Ask>) -> Result<Option<Outcome>, Refusal> {
         rights::for_all(by, what)?;
         let last = asks.len();
@@ -171,7 +171,7 @@ impl Node {
         None
     }
 
-    /// The launcher of a job saw its main process end: that is the end of the job's part here, or it has none.
+    /// The launcher of a job saw its main process end: that is the end of the job's part here, if it has one.
     fn main_exited(&mut self, by: By, job: JobId, exit: Exit) -> Result<Outcome, Refusal> {
         self.whose_here(job)?.change(by)?;
         let outcome = if self.is_forgotten(job) { Outcome::Here(job) } else { Outcome::Job(job) };
@@ -183,13 +183,13 @@ impl Node {
         Ok(outcome)
     }
 
-    /// The main process of a job has ended that has no part here, or none yet. Launchers begin the first life of a job; later ones begin where
-    /// there is a part.
+    /// The main process of a job has ended that has no part here, or not yet. Launchers begin the first attempt of a job only; later ones begin
+    /// where there is a part.
     fn main_ended(&mut self, job: JobId, exit: Exit) {
         self.member.main_ended(self.now, job, 0, exit);
     }
 
-    /// These requests' askers have gone.
+    /// The users of these requests are gone.
     pub fn forget(&mut self, gone: impl Fn(RequestId) -> bool) {
         self.requests.waiters.retain(|_, waiters| {
             waiters.retain(|id| !gone(*id));
@@ -197,7 +197,7 @@ impl Node {
         });
     }
 
-    /// No job is known that runs or waits, and none is asked for.
+    /// Whether there is no running, waiting or requested job.
     pub fn is_idle(&self) -> bool {
         self.member.state().is_none_or(|state| state.jobs.is_empty()) && self.requests.pending.is_empty()
     }
@@ -210,7 +210,7 @@ impl Node {
         self.requests.late.push_back((id, outcome));
     }
 
-    /// What is answered when the host has done all that is to be done now.
+    /// The next answer; to be called when the host has carried out all actions.
     pub fn poll_answer(&mut self) -> Option<(RequestId, Outcome)> {
         self.requests.late.pop_front()
     }

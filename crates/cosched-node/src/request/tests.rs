@@ -13,7 +13,7 @@ const ADMIN: By = By { uid: 0, gid: 0, admin: true };
 const OTHER: By = By { uid: 2, gid: 2, admin: false };
 const TERM: KillHow = KillHow { signal: 15, grace_ms: None };
 
-/// A machine alone with its store, which may refuse all.
+/// A single machine with its own store, which may refuse everything.
 struct Lab {
     node: Node,
     store: MemoryStore,
@@ -36,7 +36,7 @@ impl Lab {
         lab
     }
 
-    /// Lets time pass; what the host has to do but for the store.
+    /// Lets time pass; returns the host's actions, except for the store's.
     fn run(&mut self, ns: u64) -> Vec<Action> {
         let (mut said, end) = (Vec::new(), self.ns + ns);
         while self.ns < end {
@@ -93,7 +93,7 @@ impl Lab {
         self.settle()
     }
 
-    /// A job of the user's whose process has entered it.
+    /// A job of the user whose process has entered it.
     fn running(&mut self) -> JobId {
         let begun = self.ask(USER, submit(true));
         let Some(Action::Begin { job, launcher: Some(RequestId(1)), .. }) = begun.first() else { panic!("{begun:?}") };
@@ -258,7 +258,7 @@ fn a_kill_goes_by_way_of_the_planner_and_another_signal_straight_to_the_job() {
     assert!(lab.node.part(id).unwrap().0.closing);
 }
 
-/// Of a disk that takes nothing.
+/// For a disk that accepts no writes.
 #[test]
 fn what_cannot_be_written_is_refused_and_jobs_can_be_ended_all_the_same() {
     let mut lab = Lab::new();
@@ -285,7 +285,7 @@ fn what_cannot_be_written_is_refused_and_jobs_can_be_ended_all_the_same() {
     assert!(lab.node.member().job(id).unwrap().end.is_some(), "it is written when it can be");
 }
 
-/// Of a store that others keep.
+/// For a store that others maintain.
 #[test]
 fn nobody_waits_for_ever_for_a_store_that_is_away() {
     let of = PartOf { decided: Decided::default(), ..LEAD };

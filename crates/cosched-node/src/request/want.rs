@@ -1,4 +1,4 @@
-//! What of which nodes a job wants, as users say it, and as whoever plans hears it.
+//! Requested resources: from the form in which users give them to the form for the member that plans.
 
 use super::{Refusal, Want, WantOfNode};
 use crate::Node;
@@ -6,10 +6,10 @@ use cosched_cluster::wire::{NodeAsk, WantAsk};
 use cosched_core::JobId;
 
 impl Node {
-    /// What a new job wants: nodes by name, or CPUs of this node, where the program starts, if it has so many, else wherever it is best.
+    /// The resources of a new job: nodes by name, or CPUs of this node, where the program starts, if it has enough, otherwise any nodes.
     ///
     /// # Errors
-    /// It contradicts itself, or no node could ever have it.
+    /// The request contradicts itself, or no node could ever satisfy it.
     pub fn want(&self, want: &Want) -> Result<WantAsk, Refusal> {
         if !want.nodes.is_empty() {
             return self.per_node(want);
@@ -39,7 +39,7 @@ impl Node {
         let has = || match self.member.nodes().find(|(known, _)| *known == name) {
             Some((_, node)) => node.cpus,
             None if name == self.name => self.machine.cpus,
-            // Whoever plans says that there is no such node.
+            // The member that plans refuses it, because there is no such node.
             None => 1,
         };
         let cpus = want.cpus.unwrap_or_else(has);
@@ -54,7 +54,7 @@ impl Node {
         Ok(NodeAsk { node: name.to_owned(), cpus, cpus_min, memory_bytes, disk_bytes })
     }
 
-    /// One machine knows by itself what it can never have; of a cluster whoever plans does.
+    /// A single machine knows by itself which requests it can never satisfy; in a cluster the member that plans does.
     fn check_machine(&self, node: &str, cpus_min: u32, memory_bytes: Option<u64>) -> Result<(), Refusal> {
         let (have, have_bytes) = (self.machine.cpus, self.machine.memory_bytes);
         match memory_bytes {
@@ -65,21 +65,21 @@ impl Node {
         }
     }
 
-    /// The node of the main process of a job that is asked for here, if it has one. Nobody knows where the first process of a job is to come
-    /// that is registered without one, or whether it comes on all nodes: then each says when it is empty.
+    /// The node of the main process of a job that is submitted here, if it has one. For a job that is registered without a process it is unknown on
+    /// which node its first process will appear, or whether on all: then each part reports when it has no process.
     pub fn lead(&self, want: &WantAsk, has_process: bool, once: bool) -> Option<String> {
         match want {
             WantAsk::Total { .. } => has_process.then(|| self.name.clone()),
             WantAsk::PerNode(asks) if once && asks.len() > 1 => None,
             WantAsk::PerNode(asks) if !has_process && !asks.iter().any(|ask| ask.node == self.name) => {
-                // A job that is empty ends there.
+                // The job ends when it has no process there.
                 asks.first().map(|ask| ask.node.clone())
             }
             WantAsk::PerNode(_) => Some(self.name.clone()),
         }
     }
 
-    /// What a job wants from now on.
+    /// A job's new request.
     pub(crate) fn other_want(&self, job: JobId, want: &Want) -> Result<WantAsk, Refusal> {
         let Want { ref nodes, cpus, memory_bytes } = *want;
         if cpus.is_none() && memory_bytes.is_none() {
@@ -105,10 +105,10 @@ impl Node {
     }
 }
 
-/// The CPUs and the memory of a job of one node; the rest stays.
+/// The CPUs and the memory of a job of one node; the rest is unchanged.
 fn of_one_node(had: &NodeAsk, cpus: Option<u32>, memory_bytes: Option<u64>) -> NodeAsk {
     let wanted = cpus.unwrap_or(had.cpus);
-    // Who was content with fewer still is.
+    // A minimum below the request is kept.
     let cpus_min = if had.cpus_min < had.cpus { had.cpus_min.min(wanted) } else { wanted };
     NodeAsk { cpus: wanted, cpus_min, memory_bytes: memory_bytes.unwrap_or(had.memory_bytes), ..had.clone() }
 }

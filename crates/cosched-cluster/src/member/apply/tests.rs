@@ -9,7 +9,7 @@ use cosched_core::cluster::{Capacity, State};
 
 const OTHER: By = By { uid: 1001, gid: 100, admin: false };
 
-/// What a step of planning begins with: nodes n0 to n2, and the records of jobs.
+/// The start of a step of planning: nodes n0 to n2, and the records of jobs.
 struct Cluster {
     replica: Replica,
     planner: Planner,
@@ -28,7 +28,7 @@ impl Cluster {
         Cluster { replica, planner }
     }
 
-    /// One with this job of USER, which is on all its nodes.
+    /// A cluster with this job of USER, which is on all its nodes.
     fn with(ask: JobAsk) -> Cluster {
         let mut cluster = Cluster::new();
         assert_eq!(cluster.asks(USER, Ask::Submit(Box::new(ask))), Ok(Answer::Submitted { job: 1 }));
@@ -80,7 +80,7 @@ fn why(outcome: Outcome) -> String {
     }
 }
 
-/// A job on all three nodes, of this rule.
+/// A job on all three nodes, with this rule.
 fn wide(on_node_loss: OnNodeLoss) -> JobAsk {
     JobAsk { on_node_loss, ..job("wide", 12) }
 }
@@ -116,7 +116,7 @@ fn the_first_that_a_node_says_of_a_parts_end_counts() {
     assert_eq!(cluster.job().ended_on["n1"], first);
 }
 
-/// In its second life.
+/// The cluster with a job in its second attempt.
 fn again() -> Cluster {
     let mut cluster = Cluster::with(wide(OnNodeLoss::Requeue));
     cluster.says("n2", Ask::PartLost { job: 1, attempt: 0 });
@@ -173,7 +173,7 @@ fn in_its_first_life_only_the_node_of_its_main_process_can_say_that_it_has_ended
 fn a_job_that_waits_ends_with_its_main_process() {
     let mut cluster = Cluster::with(JobAsk { lead: Some("n1".to_owned()), ..job("first", 12) });
     let exclusive = |uid| By { uid, ..USER };
-    // Memory for all: the second one waits.
+    // There is memory for all; the second one waits.
     let mut ask = job("second", 12);
     ask.want = WantAsk::Total { cpus: 12, memory_per_cpu_bytes: 1 << 28, disk_bytes: 0 };
     cluster.asks(exclusive(1), Ask::Submit(Box::new(ask.clone()))).unwrap();
@@ -271,7 +271,7 @@ fn a_user_has_so_many_jobs_that_wait_and_others_are_not_concerned() {
         Ask::Submit(Box::new(ask))
     };
     (0..2).for_each(|_| drop(cluster.asks(USER, waits()).unwrap()));
-    // The second one waits, and so do all that are like it.
+    // The second one waits, and so do all jobs like it.
     let mut state = cluster.planner.state().clone();
     let second = state.jobs[&JobId(2)].clone();
     assert!(matches!(second.stage, Stage::Waiting(_)));
@@ -432,7 +432,7 @@ fn who_ended_a_job_first_has_ended_it() {
     assert_eq!((cluster.job().killed_by, cluster.job().kill_how), (Some(0), Some(polite)), "as it was asked for last");
 }
 
-/// Submits a job of this user that comes after others.
+/// Submits a job of this user that follows others.
 fn after(cluster: &mut Cluster, by: By, jobs: &[(u64, bool)]) -> Outcome {
     let after = jobs.iter().map(|(job, ok)| crate::wire::AfterAsk { job: *job, ok: *ok }).collect();
     let terms = crate::wire::TermsAsk { after, ..Default::default() };
@@ -466,7 +466,7 @@ fn jobs_come_after_others_of_their_owner() {
         (Some(Why::JobFailed), Some(Why::JobFailed)),
         "none waits for ever"
     );
-    // One that is over already is not waited for, and how it ended is known.
+    // A job that is over already is not waited for, and its exit status is known.
     assert!(why(after(&mut cluster, USER, &[(1, true)])).contains("did not end with exit code 0"));
     assert_eq!(after(&mut cluster, USER, &[(1, false)]), Ok(Answer::Submitted { job: 5 }));
     assert_eq!(stage(&cluster, 5), Some(Stage::Ready));

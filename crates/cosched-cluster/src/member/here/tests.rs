@@ -1,4 +1,4 @@
-//! What is to be of a job here, against what is.
+//! The desired state of a job on this node, compared with its present one.
 
 use super::*;
 use crate::member::tests::{Lab, S, USER, job, submit};
@@ -7,7 +7,7 @@ use cosched_core::cluster::Capacity;
 
 const JOB: JobId = JobId(1);
 
-/// A member that has joined and knows the record of a job, in this life.
+/// A member that has joined and knows the record of a job, in this attempt.
 fn member(attempt: Attempt) -> Lab {
     let mut lab = Lab::new(1);
     let member = &mut lab.seats[0].member;
@@ -22,7 +22,7 @@ fn wanted(attempt: Attempt) -> Wanted {
     Wanted { attempt, submitted_ms: 5, part, ends: None, closing: false }
 }
 
-/// What the host has to do when the job is here so and is wanted so; and how it is here then.
+/// The host's actions when a job is in `status` on this node and wanted as in `wanted`, its status afterwards, and the number of reports.
 fn wants(status: Option<(Attempt, Status)>, wanted: &Wanted) -> (Vec<Action>, Option<(Attempt, Status)>, usize) {
     let mut lab = member(wanted.attempt);
     let member = &mut lab.seats[0].member;
@@ -135,7 +135,7 @@ fn an_end_is_told_once_and_one_by_the_fence_is_a_loss() {
     assert!(matches!(member.outbox.newest(), Some(Ask::PartLost { job: 1, attempt: 0 })));
 }
 
-/// A copy of the store was put back, and the number given again.
+/// A copy of the store was restored, and the number was used again.
 #[test]
 fn another_job_of_the_same_number_goes_on_and_this_one_does_not_begin_beside_it() {
     let mut lab = member(0);
@@ -166,7 +166,7 @@ fn what_has_no_place_here_any_more_is_ended_and_then_forgotten() {
     assert!(member.here.jobs.is_empty());
 }
 
-/// Found by cosched-swarm (076b21c): what belongs to a state that a renewal has read is still to be told.
+/// Found by cosched-swarm (076b21c): the watch has yet to report what belongs to a state that a renewal has read.
 #[test]
 fn nobody_is_judged_by_records_older_than_the_state() {
     let mut lab = member(0);
@@ -177,7 +177,7 @@ fn nobody_is_judged_by_records_older_than_the_state() {
     assert_eq!(member.poll_action(), None);
 }
 
-/// A store that was put back does not have what was said since.
+/// A restored store lacks the reports made since its copy.
 #[test]
 fn a_node_says_again_how_its_parts_have_ended_and_who_is_empty() {
     let mut lab = member(0);
@@ -221,7 +221,7 @@ fn only_a_life_that_runs_is_spoken_of() {
     assert_eq!(here.jobs[&JobId(1)].1, Status::Ended(end, false), "the first end counts");
 }
 
-/// Others begin such jobs anew when nobody hears of this node; see `fence.rs`.
+/// Other nodes restart such jobs when this node is unreachable; see `fence.rs`.
 #[test]
 fn a_node_that_nobody_hears_ends_what_others_will_begin_anew() {
     let mut lab = Lab::new(1);

@@ -1,4 +1,4 @@
-//! A copy, and what is told of the store.
+//! A copy of the store, and its changes.
 
 use super::*;
 use crate::store::Event;
@@ -59,7 +59,7 @@ fn what_was_committed_here_is_not_read_again_and_only_what_is_the_same() {
     replica.committed = committed();
     tell(&mut replica, 10, vec![put(entry(keys().state(), b"not to be read".to_vec(), 10))]);
     assert_eq!((replica.generation(), replica.state_revision(), replica.unreadable()), (5, 10, None));
-    // A copy of the store that was put back may have another state at the revision of ours.
+    // A restored copy of the store may have another state at the revision of ours.
     replica.committed = committed();
     tell(&mut replica, 11, vec![put(state(6, 11))]);
     assert_eq!((replica.generation(), replica.state_revision()), (6, 11));

@@ -1,4 +1,4 @@
-//! Who plans, under which conditions, and what a plan waits for.
+//! Which member plans, under which conditions, and what a plan waits for.
 
 use super::*;
 use crate::member::due::Stage;
@@ -18,7 +18,7 @@ fn a_plan_is_committed_on_the_condition_that_nothing_it_was_made_of_has_changed(
     let request =
         |compare: &Compare| compare.key.contains("/requests/n0.") && compare.of == Of::Create && compare.is > 0;
     assert!(commit.compare.iter().any(request), "{:?}", commit.compare);
-    // A job that is there has to be as it was read.
+    // The record of an existing job must be unchanged since it was read.
     let revision = lab.seats[0].member.replica.jobs[&1].revision;
     lab.seats[0].ops.clear();
     lab.asks(0, USER, Ask::Suspend { job: 1 });
@@ -26,14 +26,14 @@ fn a_plan_is_committed_on_the_condition_that_nothing_it_was_made_of_has_changed(
     assert!(commit.compare.contains(&Compare::unchanged(keys.job(1), revision)), "{:?}", commit.compare);
 }
 
-/// Two have the same request before them: it is carried out once, and the other one sees so.
+/// Two members see the same request: it is carried out once, and the other member notices.
 #[test]
 fn who_plans_at_the_same_time_as_another_meets_a_conflict_and_plans_anew() {
     let mut lab = Lab::new(2);
     lab.seats[0].waits = |op| matches!(op, Op::Txn(txn) if puts(txn, "/state"));
     let now = lab.moment();
     lab.seats[0].member.ask(now, USER, submit("a", 6)).unwrap();
-    // The next one plans as well, for the first is slow.
+    // The next member plans as well, because the first one is slow.
     lab.pass(S);
     assert_eq!(lab.seats[1].member.jobs().count(), 1);
     lab.let_through(0);
@@ -57,7 +57,7 @@ fn nothing_is_planned_before_the_own_watch_has_told_of_the_last_plan() {
     assert!(matches!(member.work.stage, Stage::Resting));
 }
 
-/// Found by cosched-swarm (076b21c): the state was read by a renewal, and the records that belong to it were still to be told.
+/// Found by cosched-swarm (076b21c): the state was read by a renewal, and the watch had yet to report the records that belong to it.
 #[test]
 fn nothing_is_planned_by_records_that_are_older_than_the_state() {
     let mut lab = Lab::new(1);
@@ -69,7 +69,7 @@ fn nothing_is_planned_by_records_that_are_older_than_the_state() {
     lab.settle();
     assert!(!lab.seats[0].member.replica.requests.is_empty(), "there is something to plan");
     assert_eq!(lab.seats[0].member.work_timeout(), None);
-    // It came while acknowledgements were read, all of which are there.
+    // The state arrived while acknowledgements were read, and all of them are there.
     lab.seats[0].member.work.state_seen = Time(0);
     lab.seats[0].member.acks_read(None, Vec::new());
     assert!(lab.seats[0].member.work.pending.is_none());
@@ -84,21 +84,21 @@ fn the_lowest_number_plans_at_once_and_the_others_a_little_later() {
     lab.seats.iter_mut().for_each(|seat| seat.said.clear());
     lab.asks(2, USER, submit("a", 1));
     assert_eq!(lab.seats.iter().map(planned).collect::<Vec<_>>(), [1, 0, 0]);
-    // A clock that is not synchronised tells others' slots wrongly.
+    // A member whose clock is not synchronised would compute wrong slots for the others.
     let now = lab.moment();
     lab.seats[0].member.clock(now, Clock { synchronised: false, error_ns: 0 });
     lab.pass(2 * S);
     lab.seats.iter_mut().for_each(|seat| seat.said.clear());
     lab.asks(2, USER, submit("b", 1));
     assert_eq!(lab.seats.iter().map(planned).collect::<Vec<_>>(), [0, 1, 0]);
-    // Nobody waits for one that hangs.
+    // The others do not wait for a member that hangs.
     lab.hangs_for(1);
     lab.asks(2, USER, submit("c", 1));
     lab.pass(S);
     assert_eq!(lab.seats[2].member.jobs().count(), 3);
 }
 
-/// What others have seen decides from when a plan holds.
+/// The delay until a plan takes effect, which depends on what the other nodes have seen.
 fn holds_in_ns(lab: &mut Lab) -> u64 {
     let state = lab.seats[0].member.state().unwrap();
     let begins = state.from_slot * state.config.slot_length_ns;
@@ -159,7 +159,7 @@ fn answers_that_nobody_reads_and_jobs_that_are_long_over_are_forgotten() {
     assert_eq!(there(&lab, Range::one(keys.job(1))), 0);
 }
 
-/// Two nodes, of which n1 has a job that begins anew elsewhere; a minute's silence makes a node dead.
+/// Two nodes; n1 has a job that is restarted elsewhere. A silence of one minute makes a node dead.
 fn with_a_job_that_begins_anew() -> Lab {
     let mut lab = Lab::new(2);
     let ask = crate::wire::NodeAsk { node: "n1".to_owned(), cpus: 1, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
@@ -188,7 +188,7 @@ fn others_begin_a_job_anew_well_after_its_node_has_ended_it() {
         given_up_at = given_up_at.or((!is_in_the_plan(&lab)).then_some(lab.now));
     }
     let between = given_up_at.unwrap() - ended_at.unwrap();
-    // Its lease was out after 5 s; another one is the time that it has for that, and clocks differ.
+    // Its lease expired after 5 s; it then has another lease's length for the kill, and clocks differ.
     assert!(between >= 10 * S, "{between} ns");
 }
 
@@ -207,7 +207,7 @@ fn a_node_is_not_dead_because_the_one_who_plans_was_away_itself() {
     assert!(!is_in_the_plan(&lab));
 }
 
-/// Found by cosched-soak, seed 500004: while users asked for much, nobody looked whether the node that lagged was back.
+/// Found by cosched-soak, seed 500004: while users made many requests, no member checked whether the lagging node was back.
 #[test]
 fn plans_that_come_one_soon_after_the_other_wait_since_the_first_of_them() {
     let mut lab = Lab::new(2);

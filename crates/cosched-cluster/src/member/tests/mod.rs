@@ -1,4 +1,4 @@
-//! Members at one store, by hand: each test says what is answered, and when.
+//! Members at one store, driven by hand: each test decides what is answered, and when.
 
 mod commit;
 mod session;
@@ -10,13 +10,13 @@ use crate::wire::{Class, JobAsk, OnNodeLoss, WantAsk};
 
 pub(super) const S: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
-/// The wall clocks are ahead of the steady one by this.
+/// By how much the wall clocks are ahead of the monotonic ones.
 const EPOCH: u64 = 1_000 * S;
 
 pub(super) const ROOT: By = By { uid: 0, gid: 0, admin: true };
 pub(super) const USER: By = By { uid: 1000, gid: 100, admin: false };
 
-/// A job of so many CPUs anywhere.
+/// A job of this number of CPUs on any nodes.
 pub(crate) fn job(name: &str, cpus: u32) -> JobAsk {
     JobAsk {
         name: name.to_owned(),
@@ -47,14 +47,14 @@ pub(super) fn submit(name: &str, cpus: u32) -> Ask {
 pub(super) struct Seat {
     pub(super) member: Member,
     watches: BTreeMap<OpId, (Range, Revision)>,
-    /// These are done when they are let through.
+    /// Operations for which this is true are held until `let_through`.
     pub(super) waits: fn(&Op) -> bool,
     held: Vec<(OpId, Op)>,
-    /// Its watches tell nothing.
+    /// Whether its watches report nothing.
     pub(super) is_deaf: bool,
-    /// What it asked the store for.
+    /// The operations that it sent to the store.
     pub(super) ops: Vec<Op>,
-    /// What else it wanted done.
+    /// All its other actions.
     pub(super) said: Vec<Action>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    /// So many members that have joined, of four CPUs each; n0 plans.
+    /// This number of members that have joined, with four CPUs each; n0 plans.
     pub(super) fn new(nodes: usize) -> Lab {
         let mut lab = Lab { store: MemoryStore::new(), now: Time(S), seats: Vec::new() };
         for node in 0..nodes {
@@ -88,7 +88,7 @@ impl Lab {
         self.seats.push(Seat { member, watches, waits: |_| false, held, is_deaf: false, ops, said });
     }
 
-    /// All that can happen now happens.
+    /// Does everything that can happen now.
     pub(super) fn settle(&mut self) {
         let now = self.moment();
         for _ in 0..1000 {
@@ -132,7 +132,7 @@ impl Lab {
         panic!("it never settles");
     }
 
-    /// So much time goes by.
+    /// Time passes.
     pub(super) fn pass(&mut self, ns: u64) {
         let until = self.now + ns;
         while self.now < until {
@@ -145,7 +145,7 @@ impl Lab {
         }
     }
 
-    /// A user asks; the answer, if there is one within a second.
+    /// A user makes a request; returns the answer, if there is one within a second.
     pub(super) fn asks(&mut self, node: usize, by: By, ask: Ask) -> Option<crate::wire::Answer> {
         let now = self.moment();
         let id = self.seats[node].member.ask(now, by, ask).unwrap();
@@ -156,7 +156,7 @@ impl Lab {
         })
     }
 
-    /// Time goes by until a member has asked for something of this kind, and waits for it.
+    /// Time passes until a member has sent an operation of this kind, which is held.
     pub(super) fn pass_until(&mut self, node: usize, is: fn(&Op) -> bool) {
         self.seats[node].waits = is;
         for _ in 0..10_000 {
@@ -168,19 +168,19 @@ impl Lab {
         panic!("it never asks");
     }
 
-    /// The store answers this member no more.
+    /// The store no longer answers this member.
     pub(super) fn hangs_for(&mut self, node: usize) {
         self.seats[node].waits = |_| true;
     }
 
-    /// The store does what was asked, and its answers are lost.
+    /// The store carries out the held operations, and its answers are lost.
     pub(super) fn does_unseen(&mut self, node: usize) {
         for (_, op) in std::mem::take(&mut self.seats[node].held) {
             let _ = self.store.call(self.now, op);
         }
     }
 
-    /// The store has answered.
+    /// The store answers again.
     pub(super) fn let_through(&mut self, node: usize) {
         self.seats[node].waits = |_| false;
         self.settle();
@@ -199,7 +199,7 @@ pub(super) fn txns(seat: &Seat) -> impl Iterator<Item = &Txn> {
     })
 }
 
-/// Whether it puts a key that ends so.
+/// Whether it puts a key with this suffix.
 pub(super) fn puts(txn: &Txn, end: &str) -> bool {
     txn.then.iter().any(|op| matches!(op, Do::Put { key, .. } if key.ends_with(end)))
 }

@@ -15,7 +15,7 @@ fn a_renewal_counts_from_when_it_was_asked_for() {
     lab.pass(S);
     lab.let_through(1);
     assert_eq!(lab.seats[1].member.heard_at, Some(asked_at), "it is heard of from then");
-    // Now the store is gone for this node: it has slots until the lease is out.
+    // Now the store is unreachable for this node: it has slots until its lease expires.
     lab.hangs_for(1);
     lab.pass(4 * S - 10 * MS);
     assert!(lab.seats[1].member.in_use().is_some());
@@ -50,7 +50,7 @@ fn who_lost_touch_for_a_moment_keeps_its_lease() {
     assert_eq!(lab.seats[1].member.session.lease(), before);
 }
 
-/// The renewal reads what the watch does not tell, and a second one that finds it untold gives the watch up.
+/// A renewal reads what the watch has not reported, and a second renewal that finds it still unreported gives the watch up.
 #[test]
 fn a_watch_that_is_silent_is_noticed() {
     let mut lab = Lab::new(2);
@@ -91,7 +91,7 @@ fn a_name_is_claimed_on_the_condition_that_nobody_has() {
     let key = lab.seats[0].member.settings.keys.node("n0");
     let claim = txns(&lab.seats[0]).find(|txn| puts(txn, "/nodes/n0")).unwrap();
     assert_eq!(claim.compare, [Compare::absent(key.clone())]);
-    // The next life of the daemon takes the place of this one, as it was read.
+    // The next instance of the daemon replaces this one's record, if it is as it was read.
     let revision = lab.store.read(&Range::one(key.clone()))[0].mod_revision;
     lab.seats.clear();
     lab.sit(Settings { dead: Some([1].into()), ..settings("n0", 2) });
@@ -100,7 +100,7 @@ fn a_name_is_claimed_on_the_condition_that_nobody_has() {
     assert_eq!(claim.compare, [Compare::unchanged(key, revision)]);
 }
 
-/// The same machine-id, name and state, and nobody knows that the first is dead.
+/// The same machine-id, name and state, while it is unknown whether the first daemon is dead.
 #[test]
 fn the_place_of_a_daemon_that_may_live_is_not_taken() {
     let mut lab = Lab::new(1);
