@@ -1,4 +1,4 @@
-//! What runs already becomes a job where it is, and is let go again. Whatever dies meanwhile, it is not left frozen (SECURITY.md).
+//! Running processes become a job where they are, and are released again. Whatever dies meanwhile, they are not left frozen (SECURITY.md).
 
 use cosched_api::{Adopt, Class, ErrorCode, Job, JobRequest, JobState};
 use cosched_tests::users::{ANN, BOB, as_user, cgroups, code, process, start};
@@ -16,7 +16,7 @@ const SPIN_2: &str = "while :; do :; done & while :; do :; done";
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A program in a cgroup of its own, as systemd or a container engine starts one. It is no job, and ends with the test.
+/// A program in a cgroup of its own, as systemd or a container engine starts one. It is not a job, and ends with the test.
 struct Service {
     dir: PathBuf,
     child: Child,
@@ -27,7 +27,7 @@ impl Service {
         Service::of(0, script)
     }
 
-    /// Of a user, who owns the cgroup, too.
+    /// A service of a user, who also owns the cgroup.
     fn of(uid: u32, script: &str) -> Service {
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         Service::at(procs::v2_mount().join(format!("cst-{}-{n}.service", std::process::id())), uid, script)
@@ -40,7 +40,7 @@ impl Service {
         Service { dir, child }
     }
 
-    /// It waits until it is in its cgroup.
+    /// Starts a process that waits until it is in its cgroup.
     fn spawn(dir: &Path, uid: u32, script: &str) -> Child {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("read word; {script}")]).current_dir("/").stdin(Stdio::piped());
@@ -62,7 +62,7 @@ impl Service {
         cpu_us(&self.dir)
     }
 
-    /// It gets CPU time, little beside jobs, whose subtree weighs much, and nobody has frozen it.
+    /// Whether it gets CPU time (little beside jobs, whose subtree has a large weight) and is not frozen.
     fn runs(&self) -> bool {
         let before = self.cpu_us();
         std::thread::sleep(Duration::from_millis(300));
@@ -80,7 +80,7 @@ impl Service {
         stdout(&output).trim().parse().expect("an id")
     }
 
-    /// All of its processes end, and its cgroup goes.
+    /// Ends all of its processes and removes its cgroup.
     fn end(&mut self) {
         let _ = std::fs::write(self.dir.join("cgroup.kill"), "1");
         let _ = self.child.wait();
@@ -110,7 +110,7 @@ fn ended(d: &Daemon, id: u64) -> bool {
     matches!(d.client().job(id).unwrap().state, JobState::Ended | JobState::Lost)
 }
 
-/// A spinning job of `cosched run`, which takes turns with what is adopted.
+/// A spinning job of `cosched run`, which takes turns with the adopted job.
 fn rival(d: &Daemon) -> u64 {
     d.detach(&["--class", "interactive", "--", "sh", "-c", SPIN_2])
 }
@@ -132,8 +132,8 @@ fn a_cgroup_takes_turns_where_it_is_and_runs_on_when_it_is_released() {
     let other = rival(&d);
     assert!(is_switched(&service), "{}", stdout(&d.cosched(&["status"])));
     assert_eq!(cgroups(pid), before, "it was moved");
-    // Soft sharing, and the service leaves a CPU idle: the other fills nothing all the same, since no idle mark holds between them. It would have a
-    // third of its CPU time there.
+    // Soft sharing, and the service leaves a CPU idle: the other job does not fill it, since no idle mark holds between them. Otherwise it would
+    // get a third of its CPU time there.
     clean_look(|| {
         let used = || d.client().job(other).map(|job| (job.cpu_time_ms, job.outside_ms.unwrap_or(0))).unwrap();
         let before = used();
@@ -162,7 +162,7 @@ fn a_cgroup_takes_turns_where_it_is_and_runs_on_when_it_is_released() {
     assert!(stdout(&d.cosched(&["show", &id.to_string()])).contains("run on without cosched"));
     assert_eq!(d.cosched(&["release", &id.to_string()]).status.code(), Some(6), "it has ended");
     assert_eq!(d.cosched(&["release", &other.to_string()]).status.code(), Some(6), "it was not adopted");
-    // Once more: nothing of the first time is in the way.
+    // Once more: nothing of the first time gets in the way.
     let again = service.adopt(&d, &["--share", "30%"]);
     assert!(again > id && is_switched(&service));
 }
@@ -193,7 +193,7 @@ fn it_obeys_like_every_job_and_is_over_when_it_is_empty_or_gone() {
     assert!(!d.v2_job(id).exists() && service.dir.exists(), "its owner removes it");
     service.end();
 
-    // One that goes away by itself while it is frozen for its rival.
+    // A service that ends by itself while it is frozen for its rival.
     let mut service = Service::new(SPIN);
     let id = service.adopt(&d, &[]);
     rival(&d);
@@ -202,14 +202,14 @@ fn it_obeys_like_every_job_and_is_over_when_it_is_empty_or_gone() {
     assert!(wait_until(|| ended(&d, id)) && wait_until(|| !d.v2_job(id).exists()));
 }
 
-/// Kills what it is told to; afterwards the service must run, and the next daemon must know it.
+/// Kills something; afterwards the service must run, and the next daemon must know it.
 fn survives(kill: impl FnOnce(&mut Daemon)) {
     let mut d = Daemon::start("slot_length = \"300ms\"\nlease = \"1s\"\n");
     let service = Service::new(SPIN_2);
     let id = service.adopt(&d, &[]);
     rival(&d);
     assert!(is_switched(&service));
-    // In a slot of the rival: an adopted service that is frozen now is what must not stay so.
+    // In a slot of the rival: an adopted service that is frozen now must not stay so.
     assert!(wait_until(|| service.is_frozen()));
     kill(&mut d);
     assert!(wait_until(|| service.runs()), "the service stays frozen");
@@ -389,7 +389,7 @@ fn a_process_tree_is_moved_and_moved_back() {
     let mut wanted = tree();
     wanted.sort_unstable();
     assert_eq!(moved, wanted);
-    // Also from a cgroup that stands still.
+    // Also from a frozen cgroup.
     assert!(d.cosched(&["suspend", &id.to_string()]).status.success());
     assert!(wait_until(|| procs::is_frozen(&d.v2_job(id))));
     let job: Job = d.client().release(id).unwrap();
@@ -401,7 +401,7 @@ fn a_process_tree_is_moved_and_moved_back() {
     }
     child.wait().unwrap();
 
-    // One with a cgroup of its own keeps it.
+    // A service with a cgroup of its own keeps it.
     let service = Service::new(SPIN);
     let request = ask(Adopt { pid: Some(service.child.id() as i32), ..Adopt::default() });
     let job = d.client().register(&request).unwrap();
@@ -428,7 +428,7 @@ fn a_process_tree_whose_cgroup_has_gone_is_not_put_into_another() {
     assert!(wait_until(|| ended(&d, id)));
 }
 
-/// These processes and the children of them.
+/// These processes and their children.
 fn children(pids: &[i32]) -> Vec<i32> {
     let of = |pid: &i32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The document of the API and the daemon agree: every path that the one names, the other answers.
+//! The document of the API and the daemon agree: the daemon answers every path that the document names.
 
 use cosched_api::schema::{ROUTES, STREAM, TEXT};
 use cosched_api::{EventKind, KillRequest, StreamRequest};
@@ -52,7 +52,7 @@ fn a_status_has_what_the_document_says() {
     }
 }
 
-/// The slots of a job that is alone follow each other without a gap.
+/// The slots of a job that runs alone follow each other without a gap.
 fn check_trace(output: &std::process::Output, id: u64) {
     let trace: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a trace");
     let all = trace["traceEvents"].as_array().unwrap().iter();
@@ -64,7 +64,7 @@ fn check_trace(output: &std::process::Output, id: u64) {
     assert!(trace["traceEvents"].as_array().unwrap().iter().any(state), "{trace}");
 }
 
-/// The words of the events of job `id` that came so far, over all streams.
+/// The events of job `id` so far, over all streams, in words.
 fn words(events: &[cosched_api::StreamEvent], id: u64) -> Vec<String> {
     events
         .iter()
@@ -114,7 +114,7 @@ fn events_tell_what_happens_to_jobs_and_the_plan_and_resume_over_a_restart() {
     assert!(first.kind == EventKind::Gap && first.gap.as_deref() == Some("the daemon was restarted"), "{first:?}");
     let printed = d.cosched(&["events", "--json"]);
     assert!(printed.status.success() && !printed.stdout.is_empty(), "{printed:?}");
-    // Whoever does not read is nothing that the driver waits for.
+    // The driver does not wait for a client that does not read.
     let deaf: Vec<_> =
         (0..20).map(|_| d.client().stream(&StreamRequest { after: None, follow: true }).unwrap()).collect();
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! `cosched bench slowdown` on programs whose behaviour is known, on those that do not end well, and on a real MPI
+//! `cosched bench slowdown` on programs with known behaviour, on programs that do not end well, and on a real MPI
 //! program. Times are compared with CPU times of the same run, which noise cannot break.
 
 use cosched_tests::{Daemon, bin_dir, needs_root, procs, stderr, stdout, wait_until};
@@ -35,7 +35,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// CPU time of all jobs of the runs with so many jobs, for each run.
+/// CPU time of all jobs of the runs with this number of jobs, for each run.
 fn cpu_s(document: &Value, jobs: u64) -> Vec<f64> {
     let runs = document["runs"].as_array().expect("runs").iter().filter(|run| run["jobs"] == jobs);
     let of = |run: &Value| -> f64 {
@@ -65,7 +65,7 @@ fn spinners_on_one_cpu_take_turns_and_sleepers_do_not() {
     let spin = document(&output(bench(&["--jobs", "1,2", "--repeat", "3", "--json", "--", "sh", "-c", SPIN])));
     assert_eq!((&spin["format"], &spin["cpus"]), (&"cosched-slowdown-1".into(), &1.into()));
     let (one, two) = (cpu_s(&spin, 1), cpu_s(&spin, 2));
-    // Two have twice the work of one, and one CPU cannot do it in less than its time.
+    // Two jobs have twice the work of one, and one CPU needs at least as long as their CPU time.
     let least = |times: &[f64]| times.iter().copied().fold(f64::MAX, f64::min);
     let ratio = least(&two) / least(&one);
     assert!(ratio > 1.4 && ratio < 3.0, "{one:?} {two:?}");
@@ -82,7 +82,8 @@ fn spinners_on_one_cpu_take_turns_and_sleepers_do_not() {
     let half = format!("sleep 0.25; {SPIN}");
     let half = document(&output(bench(&["--jobs", "1,3", "--repeat", "1", "--json", "--", "sh", "-c", &half])));
     let row = result(&half, "linux", 3);
-    // Between: at least all CPU time after the sleep, or nearly; less than one after the other unless others disturb.
+    // In between: at least all CPU time after the sleep, or nearly; less than one after the other unless other programs
+    // disturb.
     assert!(number(&row["time_s"]) > 0.25 && number(&row["time_s"]) > 0.9 * cpu_s(&half, 3)[0], "{row}");
     let share = |document: &Value| number(&document["single"]["cpu_share"]);
     assert!(share(&sleep) < share(&half) && share(&half) < 0.9, "{} {}", share(&sleep), share(&half));
@@ -91,7 +92,7 @@ fn spinners_on_one_cpu_take_turns_and_sleepers_do_not() {
 #[test]
 fn what_does_not_end_well_is_reported_and_not_averaged() {
     let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
-    // It fails when it is not alone: the second finds the directory of the first.
+    // It fails when it does not run alone: the second finds the directory of the first.
     let lock = dir.path().join("lock");
     let script = format!("mkdir {0} || {{ echo I am not alone; exit 3; }}; sleep 0.3; rmdir {0}", lock.display());
     let out = output(bench(&["--jobs", "1,2", "--repeat", "1", "--json", "--", "sh", "-c", &script]));
@@ -118,7 +119,7 @@ fn what_does_not_end_well_is_reported_and_not_averaged() {
     assert_eq!(row["not_done"], 1, "it is not tried again");
     assert_eq!(with_word("7654.3"), Vec::<i32>::new());
 
-    // 512 of these need far more memory than there is; they are not started.
+    // 512 of these need far more memory than the machine has; they are not started.
     let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=300M", "count=1", "status=none"];
     let out = output(bench(&[&["--jobs", "1,512", "--repeat", "1", "--json", "--"], &dd[..]].concat()));
     let large = document(&out);
@@ -316,7 +317,7 @@ fn different_jobs_together() {
 
 #[test]
 fn a_local_slurm_runs_the_same_jobs() {
-    // Fakes of the documented commands: what is tested is what we ask of Slurm, not Slurm.
+    // Fakes of the documented commands: this tests how we use Slurm, not Slurm.
     let dir = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
     let fake = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -348,7 +349,7 @@ fn a_local_slurm_runs_the_same_jobs() {
     let two = document(&run("2"));
     let row = result(&two, "slurm-gang", 2);
     assert!(number(&row["slowdown"]) > 0.1 && row["not_done"] == 0, "{row}");
-    // The CPU time is that of the job inside, by its own supervisor.
+    // The CPU time is that of the job inside, reported by its own supervisor.
     let run_of_slurm = two["runs"].as_array().unwrap().iter().find(|run| run["policy"] == "slurm-gang").unwrap();
     assert!(number(&run_of_slurm["each"][0]["user_s"]) > 0.01, "{run_of_slurm:#}");
     let asked = std::fs::read_to_string(dir.path().join("log")).unwrap();
@@ -384,7 +385,7 @@ fn advice_names_its_numbers_and_leaves_nothing() {
     let mut command = d.command("cosched");
     command.args(["advise", "--", "sleep", "86423.1"]).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().unwrap();
-    // The job's own process; those of cosched have the word too.
+    // The job's own process; those of cosched contain the word, too.
     assert!(wait_until(|| with_word("86423.1").iter().any(|pid| procs::comm(*pid).as_deref() == Some("sleep"))));
     procs::signal(child.id() as i32, Signal::INT);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));

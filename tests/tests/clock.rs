@@ -1,7 +1,7 @@
-//! The wall clock: what a daemon does when it is not synchronised, and when somebody sets it.
+//! The wall clock: what a daemon does when it is not synchronised, and when it is set.
 //!
-//! The kernel has one wall clock, without namespaces. So the test that sets it runs only where the machine is the
-//! test's own: with COSCHED_TEST_STEP_CLOCK=1. The emulated machine of tests/v2 does the same on every `make test`.
+//! The kernel has one wall clock, without namespaces. So the test that sets it runs only where the machine belongs to
+//! the test: with COSCHED_TEST_STEP_CLOCK=1. The emulated machine of tests/v2 does the same on every `make test`.
 
 use cosched_api::JobState;
 use cosched_tests::{Daemon, needs_root, procs, stdout, wait_until};
@@ -39,7 +39,7 @@ fn without_a_synchronised_clock_gangs_have_no_slots_where_it_is_required() {
         assert!(used.iter().all(|us| *us > 100_000), "Linux schedules both: {used:?}");
         assert!(!d.frozen(jobs[0]) && !d.frozen(jobs[1]));
         assert_eq!(d.client().status().unwrap().switches.count, before);
-        // A suspended job stays suspended all the same.
+        // A suspended job stays suspended nevertheless.
         d.client().suspend(jobs[0]).unwrap();
         assert!(wait_until(|| d.frozen(jobs[0])));
         assert!(stdout(&d.cosched(&["metrics"])).contains("cosched_clock_holds_slots 1.0"));
@@ -49,7 +49,7 @@ fn without_a_synchronised_clock_gangs_have_no_slots_where_it_is_required() {
     }
 }
 
-/// Sets the clock, and back by its distance to the one that nobody can set, whatever happens.
+/// Sets the clock, and in any case sets it back, by its distance to the clock that cannot be set.
 struct Step {
     distance_ns: i64,
 }

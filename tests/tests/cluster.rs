@@ -20,7 +20,7 @@ fn used_in(cluster: &Cluster, jobs: &[u64], ms: u64) -> Vec<[u64; 2]> {
     read().iter().zip(before).map(|(now, then)| [now[0] - then[0], now[1] - then[1]]).collect()
 }
 
-/// One rank on each of two nodes, as one job from its beginning to its end. False where MPICH did not come to its end.
+/// One rank on each of two nodes, as one job from its beginning to its end. False where MPICH did not finish.
 fn spans(cluster: &Cluster, words: &[String], barrier: &str) -> bool {
     let mut all = vec!["--nodes", "n1:1,n2:1", "--", "timeout", "-k", "1", "60"];
     all.extend(words.iter().map(String::as_str));
@@ -67,18 +67,18 @@ fn gangs_over_two_nodes_take_turns_and_obey_from_anywhere() {
     }
     let cluster = Cluster::met(2, "sharing = \"strict\"\n");
     let [first, second] = [cluster.gang(&[0, 1], SPIN, &[]), cluster.gang(&[0, 1], SPIN, &[])];
-    // Each has its turns on both nodes, and in a turn the other one does not run: together they do not have more than a CPU.
+    // Each has its turns on both nodes, and in a turn the other one does not run: together they use no more than one CPU.
     clean_look(|| {
         let used = used_in(&cluster, &[first, second], 3000);
         let fair = (0..2).all(|n| used[0][n] * 3 > used[1][n] && used[1][n] * 3 > used[0][n] && used[0][n] > 100_000);
         if fair { Ok(()) } else { Err(format!("{used:?}")) }
     });
-    // In the same slots on both nodes: who is frozen on one is so on the other, but for the moment of a switch.
+    // In the same slots on both nodes: a job that is frozen on one node is frozen on the other, too, except during a switch.
     let frozen = |n: usize| [first, second].map(|id| procs::is_frozen(&cluster.node(n).v2_job(id)));
     let (mut same, mut differ) = (0, 0);
     while same + differ < 200 {
         let (before, there, after) = (frozen(0), frozen(1), frozen(0));
-        // A switch between the looks at the two nodes tells nothing.
+        // If a switch happened between the two checks, they tell nothing.
         if before == after {
             if there == before { same += 1 } else { differ += 1 }
         }
@@ -134,7 +134,7 @@ fn the_store_may_go_and_come_back() {
         let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
         assert!(wait_until(|| (0..2).all(slots)), "{way}: no slots again");
     }
-    // What was asked before is still known, and new things are done.
+    // Earlier requests are still known, and new ones are carried out.
     let other = cluster.gang(&[0, 1], SPIN, &[]);
     assert!(other > id);
     for id in [id, other] {
@@ -166,7 +166,7 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
         assert!(all.iter().all(|id| cluster.node(n).state(*id) == Some(JobState::Running)));
     }
     assert_eq!(cluster.node(0).job_pids(kept), pid);
-    // Away for longer: each job by its rule.
+    // Away for longer: each job is treated by its rule.
     cluster.node_mut(1).kill_daemon();
     let first = cluster.node(0);
     assert!(wait_for_death(|| first.state(killed) == Some(JobState::Ended)), "{:?}", first.state(killed));
@@ -179,7 +179,7 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     let first = cluster.node(0);
     assert!(wait_until(|| first.state(requeued) == Some(JobState::Running) && !first.job_pids(requeued).is_empty()));
     assert_eq!(first.job(requeued).restarts, 1);
-    // What its launcher says of the loss comes in between, or at the end.
+    // Its launcher's messages about the loss come in between, or at the end.
     let log = || {
         let whole = stdout(&first.cosched(&["log", &requeued.to_string()]));
         whole.lines().filter(|line| !line.starts_with("cosched: ")).map(|line| format!("{line}\n")).collect::<String>()
@@ -188,14 +188,15 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
         let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
         assert!(!cgroups.contains("/live-"), "it would hold the kernel agent up: {cgroups}");
     }
-    // It hears of its nodes as it did the first time.
+    // It is told its nodes as it was the first time.
     assert!(wait_until(|| log().lines().count() == 12), "{}", log());
     let lines: Vec<String> = log().lines().map(str::to_owned).collect();
     assert_eq!(lines[..6], lines[6..]);
     let all = lines[..5].concat();
     assert!(["begun n", "n1:1", "n2:1", "n1 slots=1", "n2 slots=1"].iter().all(|words| all.contains(words)), "{all}");
     assert!(lines[5].starts_with(&format!("env COSCHED_JOB={requeued} ")), "{}", lines[5]);
-    // The others plan with its node as soon as that is heard; it ends what it has left when it has read what the cluster says.
+    // The others plan with its node as soon as they hear from it; it ends what it still runs once it has read the cluster's
+    // state.
     assert!(
         wait_until(|| !cluster.node(1).v2_job(killed).exists()),
         "job {killed} was given up, and is left on its node"
@@ -228,7 +229,7 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
         stdout(&listed)
     );
     assert!(wait_until(|| cluster.node(0).state(id) == Some(JobState::Ended)), "the job waits for a node that is gone");
-    // On the node itself nothing stands still meanwhile.
+    // On the node itself all jobs continue meanwhile.
     let used = |id: u64| procs::cpu_usec(&cluster.node(1).v2_job(id));
     let before = used(own) + used(id);
     std::thread::sleep(Duration::from_secs(2));
@@ -238,7 +239,7 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     assert!(wait_until(|| cluster.node(1).names().len() == 2), "it does not come back");
     assert!(wait_until(|| gone().is_none()), "it is there and gone");
     assert!(wait_until(|| cluster.is_clear_of(id)), "what was given up is left");
-    // It was given up with its node, as every job whose only node is lost.
+    // It was given up with its node, like every job whose only node is lost.
     assert!(
         wait_until(|| cluster.node(0).state(own) == Some(JobState::Ended) && !cluster.node(1).v2_job(own).exists())
     );
@@ -274,7 +275,7 @@ fn memory_is_never_oversubscribed_and_queues_have_their_limits() {
     let said = second.wait().unwrap();
     assert_eq!(said.code(), Some(137));
 
-    // A job that takes more than it said: what comes later waits for its memory, although that one says little.
+    // A job that uses more than it declared: later jobs wait for its memory, although its declaration is small.
     let take = "import time; block = b\"x\" * (900 << 20); time.sleep(600)";
     let greedy = node.detach(&["--cpus", "1", "--", "python3", "-c", take]);
     let seen = || node.job(greedy).nodes[0].memory_bytes.is_some_and(|bytes| bytes > 800 << 20);
@@ -331,7 +332,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     let id = node.detach(&["--cpus", "2", "--", "sleep", "600"]);
     let known = || cluster.node(1).client().job(id).is_ok_and(|job| job.nodes.len() == 2);
     assert!(wait_until(known), "the other node does not hear of job {id} on both");
-    // What another daemon has registered is known here by the same number, and only its owner changes it.
+    // A job that another daemon has registered is known here by the same number, and only its owner can change it.
     let other = cluster.node(1);
     let setpriv = |args: &[&str]| {
         let mut command = other.command("setpriv");

@@ -1,5 +1,5 @@
-//! Who waits, and who is gone: one job that cannot start stops nobody else, and a job whose program, launcher or launching
-//! node is gone does not run for ever. Real daemons on a real etcd.
+//! Waiting jobs and lost launchers: one job that cannot start blocks no other, and a job whose program, launcher or launching node
+//! has ended does not run for ever. Real daemons on a real etcd.
 
 use cosched_api::JobState;
 use cosched_tests::cluster::jobs::wait_for_death;
@@ -15,7 +15,7 @@ fn is(node: &Node, id: u64, state: JobState) -> bool {
     wait_until(|| node.client().job(id).is_ok_and(|job| job.state == state))
 }
 
-/// `cosched run -d ARGS`: the job's id, or what was said.
+/// `cosched run -d ARGS`: the job's id, or the error message.
 fn detach(node: &Node, args: &[&str]) -> Result<u64, String> {
     let out = node.cosched(&[&["run", "-d"], args, &["--", "sleep", "600"]].concat());
     stdout(&out).trim().parse().map_err(|_| stderr(&out))
@@ -29,14 +29,14 @@ fn one_job_that_cannot_start_stops_nobody() {
     let cluster = Cluster::met(2, "memory = \"400M\"\n");
     let [first, other] = [0, 1].map(|n| cluster.node(n));
     assert!(first.cosched(&["nodes", "--drain", "n2"]).status.success());
-    // All CPUs of the cluster, drained ones among them, on any nodes and by name; more than there are is refused.
+    // All CPUs of the cluster, including drained ones, on any nodes and by name; more than all is refused.
     let all = detach(first, &["--cpus", "2"]).unwrap();
     let named = detach(other, &["--nodes", "n1:1,n2:1"]).unwrap();
     let refused = detach(first, &["--cpus", "3"]).unwrap_err();
     assert!(refused.contains("the job wants 3 CPUs; 2 have"), "{refused}");
     let small = detach(first, &["--nodes", "n1:1:300M"]).unwrap();
     assert!(is(other, small, JobState::Running), "{:?}", first.job(small).waits_for);
-    // A hog and one that waits for it: who fits starts all the same.
+    // A large job and one that waits for it: a job that fits still starts.
     let waits = detach(first, &["--nodes", "n1:1:400M"]).unwrap();
     let fits = detach(other, &["--nodes", "n1:1:100M"]).unwrap();
     assert!(is(first, fits, JobState::Running), "{:?}", first.job(fits).waits_for);
@@ -50,7 +50,7 @@ fn one_job_that_cannot_start_stops_nobody() {
     assert!([all, named, small, waits, fits].into_iter().all(|id| is(first, id, JobState::Ended)));
 }
 
-/// A program on a node whose job is elsewhere: its launcher, and where it writes its process.
+/// A program on a node whose job is elsewhere: its launcher, and the file that its process number is written to.
 struct Program {
     launcher: Child,
     file: PathBuf,
@@ -63,12 +63,12 @@ impl Program {
         Program { launcher: node.spawn_run(&["--name", name, "--nodes", want, "--", "sh", "-c", &script]), file }
     }
 
-    /// Its process, once it runs.
+    /// Its process number, once it runs.
     fn pid(&self) -> Option<i32> {
         std::fs::read_to_string(&self.file).ok()?.trim().parse().ok()
     }
 
-    /// kill -9 of the launcher, and of the command.
+    /// kill -9 of the launcher and of the command.
     fn is_killed(&mut self) {
         self.launcher.kill().unwrap();
         self.launcher.wait().unwrap();
@@ -78,7 +78,7 @@ impl Program {
     }
 }
 
-/// The number of the job of this name, once there is one.
+/// The number of the job with this name, once it exists.
 fn id_of(node: &Node, name: &str) -> u64 {
     let find = || node.client().jobs(true).unwrap().jobs.into_iter().find(|job| job.name == name);
     assert!(wait_until(|| find().is_some()), "there is no job {name}");
@@ -99,7 +99,7 @@ fn a_job_whose_program_is_gone_ends_on_every_path() {
     let runs = |cluster: &Cluster, (program, id): &(Program, u64)| {
         is(cluster.node(1), *id, JobState::Running) && wait_until(|| program.pid().is_some())
     };
-    // Launcher and command killed; the daemon of their node has seen them, and: it was away meanwhile.
+    // Launcher and command are killed, once while the daemon of their node is running, and once while it is away.
     let mut killed = start(&cluster, "killed", "n2:1:100M");
     let mut unseen = start(&cluster, "unseen", "n2:1:100M");
     let lives = start(&cluster, "lives", "n2:1:50M");
@@ -117,7 +117,7 @@ fn a_job_whose_program_is_gone_ends_on_every_path() {
     }
     assert_eq!(cluster.node(1).client().job(lives.1).unwrap().state, JobState::Running, "its program lives");
 
-    // The node is dead for good: what ran, and what waited and must not start later.
+    // The node is dead for good: a job that ran, and a job that waited and must not start later.
     let mut lives = lives;
     let mut waits = start(&cluster, "waits for a dead node", "n2:1:400M");
     assert!(is(cluster.node(1), waits.1, JobState::Waiting));
@@ -131,7 +131,8 @@ fn a_job_whose_program_is_gone_ends_on_every_path() {
     assert_eq!((use_of.jobs, use_of.memory_declared_bytes), (0, 0), "nothing is held for them");
 }
 
-/// What was asked of a store that did not answer is carried out when it does; who asked for a job has been told that nothing is run.
+/// Requests to a store that did not answer are carried out when it does; the users who requested the jobs have been told that
+/// nothing is run.
 #[test]
 fn a_run_that_failed_while_the_store_was_away_leaves_no_job() {
     if !needs(&TOOLS) {
@@ -140,7 +141,7 @@ fn a_run_that_failed_while_the_store_was_away_leaves_no_job() {
     let mut cluster = Cluster::met(2, "");
     let ran = cluster.node(0).socket().with_file_name("ran");
     let script = format!("echo > {}; exec sleep 600", ran.display());
-    // The requests have their places here and elsewhere, and etcd has them in its socket, or never had them.
+    // The requests have their places on this node and on the other, and etcd has them in its socket, or never received them.
     for (names, frozen) in [(["a", "b"], true), (["c", "d"], false)] {
         match frozen {
             true => cluster.etcd.freeze(),
@@ -160,7 +161,7 @@ fn a_run_that_failed_while_the_store_was_away_leaves_no_job() {
             assert!(stderr(&run).contains("Nothing is run"), "{names:?}: {}", stderr(&run));
         }
         cluster.until_met();
-        // What was asked for before has its number when this one has.
+        // When this job has its number, the earlier requests have theirs.
         let next = cluster.node(0).detach(&["--nodes", "n1:1", "--", "sleep", "600"]);
         let ghosts = |n: usize| {
             let jobs = cluster.node(n).client().jobs(true).unwrap().jobs;

@@ -12,7 +12,7 @@ fn bindings(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings").join(path)
 }
 
-/// Compiles against the library that cargo has built, under the name that programs look for; the program.
+/// Compiles against the library that cargo has built, under the name that programs link to; returns the program.
 fn compiled(mut compiler: Command, to: PathBuf) -> PathBuf {
     let (libraries, dir) = (bin_dir(), to.parent().expect("a directory"));
     let linked = std::os::unix::fs::symlink(libraries.join("libcosched.so"), dir.join("libcosched.so.0"));
@@ -36,7 +36,7 @@ fn fortran(source: &str, dir: &Path) -> PathBuf {
     compiled(compiler, dir.join("fortran-program"))
 }
 
-/// The paper's program on a node of the cluster, and then what talks to both nodes.
+/// Runs the paper's program on a node of the cluster, then the program that talks to both nodes.
 fn works(compile: fn(&str, &Path) -> PathBuf, appendix: &str, both: &str) {
     let cluster = Cluster::met(2, "");
     let [first, other] = [0, 1].map(|n| cluster.node(n));

@@ -1,4 +1,4 @@
-//! The disk of a node's records hangs: what depends on it, and what does not.
+//! The disk with a node's records hangs: what depends on it, and what does not.
 
 use cosched_api::JobState;
 use cosched_tests::cluster::jobs::PULSE;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const TOOLS: [&str; 5] = ["etcd", "openssl", "mkfs.ext4", "fsfreeze", "nsenter"];
 
-/// A file system that takes no writes until this is dropped.
+/// A file system that accepts no writes until this is dropped.
 struct Frozen {
     anchor: i32,
     dir: String,
@@ -35,7 +35,7 @@ impl Drop for Frozen {
     }
 }
 
-/// Longer than two leases: the node is heard all the time, keeps its slots, and takes and ends jobs.
+/// Longer than two leases: the node stays in touch, keeps its slots, and takes and ends jobs.
 #[test]
 fn a_disk_that_hangs_costs_no_lease_and_no_job() {
     if !needs(&TOOLS) {

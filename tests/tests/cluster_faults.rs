@@ -1,4 +1,4 @@
-//! What dies in a cluster, or is lost: a rank, a daemon in its slot, what the store knew, a disk.
+//! What dies or is lost in a cluster: a rank, a daemon in its slot, the store's data, a disk.
 
 use cosched_api::JobState;
 use cosched_tests::cluster::jobs::{PULSE, SPIN, until_ended, without};
@@ -18,7 +18,8 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
     let mut cluster = Cluster::met(2, "");
     let (gang, own) = cluster.gang_and_own();
     let before = cluster.first_pids(gang, own);
-    // One daemon sees the loss, one comes back after it: numbers and plans are those of another life to both.
+    // One daemon sees the loss, one comes back after it: for both, numbers and plans belong to another life of the
+    // store.
     cluster.node_mut(1).kill_daemon();
     cluster.etcd.lose_data();
     assert!(wait_until(|| cluster.node(0).log().contains("does not know this job")), "it is not said");
@@ -34,15 +35,15 @@ fn a_store_that_lost_its_data_ends_no_job_and_gives_no_number_twice() {
     assert_eq!(cluster.first_pids(gang, own), before);
     for n in 0..2 {
         let jobs = cluster.node(n).client().jobs(true).unwrap().jobs;
-        // Each node shows what still runs on it of the old one.
+        // Each node shows the jobs of the old cluster that still run on it.
         let shown = if n == 0 { vec![gang, later] } else { vec![gang, own, later] };
         assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), shown, "node {n}");
     }
-    // The new cluster works, and what it ends is its own.
+    // The new cluster works, and ends only its own jobs.
     cluster.end(1, &[later]);
     assert!(wait_until(|| cluster.all_say(later, JobState::Ended)));
     assert_eq!(cluster.first_pids(gang, own), before);
-    // So do the old ones, where they are.
+    // The old ones can be ended, too, on their nodes.
     for (n, id) in [(0, gang), (1, gang), (1, own)] {
         let out = cluster.node(n).cosched(&["kill", "-9", &id.to_string()]);
         assert!(out.status.success(), "{}", stderr(&out));
@@ -63,7 +64,7 @@ fn a_rank_that_is_killed_takes_its_job_along_and_nothing_else() {
     let open_mpi = without(cluster.net().openmpi(&[0, 1]), "--host");
     let mpich = without(cluster.net().mpich(&[0, 1]), "-hosts");
     let (comm, helpers) = ("barrier-mpi", ["orted", "hydra_pmi_proxy", "mpirun.openmpi", "mpiexec.mpich"]);
-    // Of each library a rank on the other node, and one beside its launcher.
+    // For each library, a rank on the other node, and one beside its launcher.
     for (words, program, victim) in
         [(&open_mpi, "barrier-mpi", 1), (&mpich, "mpich/barrier-mpi", 1), (&mpich, "mpich/barrier-mpi", 0)]
     {
@@ -149,7 +150,8 @@ fn daemons_die_in_their_slots_and_gangs_over_nodes_go_on() {
             .all(|id| (0..2).all(|n| wait_until(|| frozen(cluster, n, *id)) && wait_until(|| !frozen(cluster, n, *id))))
     };
     assert!(turns(&cluster), "the gangs do not take turns");
-    // On the node of the launchers and on the other; with the guard, only the kernel's last resort is left.
+    // On the node of the launchers and on the other; if the guard is killed, too, only the kernel's last resort is
+    // left.
     for (at, offset_ms, guard_too) in [(1, 0, false), (0, 150, true)] {
         std::thread::sleep(Duration::from_millis(offset_ms));
         let safety = cluster.node(at).client().status().unwrap().safety;
@@ -158,7 +160,7 @@ fn daemons_die_in_their_slots_and_gangs_over_nodes_go_on() {
             procs::signal(safety.guard_pid.expect("a guard"), Signal::KILL);
         }
         cluster.node_mut(at).kill_daemon();
-        // Nothing waits for the daemon that is gone: longer than any lease a job gets its CPU, in slots or without.
+        // Nothing waits for the dead daemon: for longer than any lease, jobs get their CPU, in slots or without.
         let free = |id: &u64| wait_until(|| !frozen(&cluster, at, *id)) && cluster.computes(*id, &[0, 1]);
         assert!(gangs.iter().all(free), "node {at}, with its guard {guard_too}: something stays stopped");
         cluster.node_mut(at).restart();
@@ -195,7 +197,7 @@ fn daemons_are_replaced_one_after_the_other_under_running_gangs() {
     let watched = job(&cluster).expect("it runs");
     for n in on {
         cluster.node_mut(n).stop();
-        // No daemon, no slots: what is not suspended runs.
+        // No daemon, no slots: every job that is not suspended runs.
         assert!(wait_until(|| gangs.iter().all(|id| !frozen(&cluster, n, *id))), "node {n}: a gang stays stopped");
         assert!(cluster.computes(gangs[0], &[n]) && cluster.computes(gangs[1], &[n]));
         cluster.node_mut(n).restart();
@@ -209,12 +211,13 @@ fn daemons_are_replaced_one_after_the_other_under_running_gangs() {
     for id in gangs {
         assert!(on.iter().all(|n| wait_until(|| frozen(&cluster, *n, id)) && wait_until(|| !frozen(&cluster, *n, id))));
     }
-    // Who waits for a job hears of its end, although his daemon is another one by now.
+    // A user who waits for a job is told its end, although the daemon is a new one by now.
     assert!(launcher.try_wait().unwrap().is_none(), "its `cosched run` has ended");
     cluster.end(2, &[watched]);
     assert_eq!(until_ended(launcher, "cosched run").status.code(), Some(137));
 
-    // What a newer daemon wrote is not touched by an older one, which says so; jobs go on, and it goes on by itself.
+    // A daemon does not touch what a newer version wrote, and says so; jobs continue, and so does the daemon, by
+    // itself.
     let tree = "/cosched/cst/format";
     let old = stdout(&cluster.etcd.ctl_as_user(&["get", "--print-value-only", tree])).trim_end().to_owned();
     let newer = old.replace("\"version\":1", "\"version\":2");
@@ -240,7 +243,7 @@ fn a_full_disk_of_a_node_stops_no_job_of_the_cluster() {
         return;
     }
     let mut cluster = Cluster::met(2, "");
-    // A small disk of its own for the second node's records, in its own namespace.
+    // A small separate disk for the second node's records, in its own namespace.
     cluster.node_mut(1).stop();
     let state = cluster.node(1).host.dir.join("state").display().to_string();
     cluster.node(1).host.run(&["mount", "-t", "tmpfs", "-o", "size=128k", "cst", &state]);
@@ -255,7 +258,7 @@ fn a_full_disk_of_a_node_stops_no_job_of_the_cluster() {
         let warnings = cluster.node(1).client().status().unwrap().warnings;
         warnings.iter().any(|warning| warning.why.contains("No space left"))
     };
-    // Jobs go on, come and end: the cluster knows them.
+    // Jobs continue, start and end: the cluster knows them.
     let some = || assert!(cluster.node(0).cosched(&["run", "--nodes", "n1:1,n2:1", "--", "true"]).status.success());
     assert!(wait_until(|| {
         some();
@@ -264,7 +267,7 @@ fn a_full_disk_of_a_node_stops_no_job_of_the_cluster() {
     let late = cluster.gang(&[1, 0], PULSE, &[]);
     let before = pids(&cluster, &[early, late]);
     assert!(wait_until(|| [early, late].iter().all(|id| cluster.all_say(*id, JobState::Running))));
-    // A daemon that does not start for want of room leaves them alone; one that does finds them, recorded or not.
+    // A daemon that cannot start for lack of room leaves them alone; one that can finds them, recorded or not.
     cluster.node_mut(1).kill_daemon();
     sh(&cluster, &format!("rm {state}/filler"));
     cluster.node_mut(1).restart();
@@ -296,7 +299,7 @@ fn a_store_that_is_put_back_to_an_earlier_moment_plans_on_from_there() {
     let before = first(&cluster);
     cluster.etcd.put_back();
     cluster.until_met();
-    // What came after the copy goes on without a plan, and its number is not given again.
+    // A job from after the copy continues without a plan, and its number is not given again.
     assert!(wait_until(|| (0..2).all(|n| cluster.node(n).log().contains("does not know this job"))));
     let later = cluster.gang(&[0, 1], PULSE, &[]);
     assert!(later > ended, "job {later} has the number of another one");
@@ -340,7 +343,7 @@ fn a_value_that_no_daemon_can_read_is_named_and_ends_no_job() {
         std::thread::sleep(Duration::from_secs(8));
         assert_eq!(first(), before);
         assert!(cluster.computes(gang, &[0, 1]), "the job stands still");
-        // Put right, all goes on: nobody was given up.
+        // Once it is corrected, everything continues: no node was given up.
         put(&value);
         cluster.until_met();
         assert!(wait_until(|| !(0..2).any(names)), "{:?}", cluster.node(0).client().status().unwrap().warnings);
@@ -369,13 +372,13 @@ fn a_store_of_three_members_may_lose_any_of_them() {
             _ => [leader, other].into_iter().for_each(|member| cluster.etcd.freeze_member(member)),
         }
         if way == "two hang" {
-            // The third one alone is no store: it must not be believed.
+            // The third member alone is not a store: it must not be trusted.
             let answers = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().store_answers;
             assert!(wait_until(|| (0..2).all(|n| !answers(n))), "{way}: one member of three is believed");
             assert!(cluster.computes(gang, &[0, 1]), "{way}: the job stands still");
             cluster.etcd.thaw();
         }
-        // Another one leads, and what users ask for is done, by either node.
+        // Another member leads, and users' requests are carried out, by either node.
         for n in 0..2 {
             let id = cluster.node(n).detach(&["--nodes", "n1:1,n2:1", "--", "sh", "-c", PULSE]);
             assert!(wait_until(|| cluster.all_say(id, JobState::Running)), "{way}: a new job does not begin");
@@ -406,10 +409,10 @@ fn a_daemon_that_begins_without_its_store_says_that_it_does_not_know_jobs_yet() 
     cluster.etcd.kill();
     cluster.node_mut(0).restart();
     let node = cluster.node(0);
-    // It knows that there are jobs that it does not know.
+    // It knows that there may be jobs that it does not know.
     let out = node.cosched(&["ps"]);
     assert!(stderr(&out).contains("may be missing"), "{}", stderr(&out));
-    // A part of one job lives here, and ends at once; that the rest is to end is kept.
+    // A part of one job is on this node, and ends at once; the request to end the rest is kept.
     let [unknown, kept] = [["show", elsewhere.as_str()].as_slice(), &["kill", "-9", &spans]].map(|words| {
         let mut asked = node.command("cosched");
         asked.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -422,7 +425,7 @@ fn a_daemon_that_begins_without_its_store_says_that_it_does_not_know_jobs_yet() 
     }
     assert!(stderr(&kept).contains("The request is kept"), "{}", stderr(&kept));
     assert!(wait_until(|| node.job_pids(here).is_empty()), "what is here did not end at once");
-    // A command that ends meanwhile does not keep its person waiting for ever.
+    // A command that ends meanwhile does not keep its user waiting for ever.
     let out = late.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(stderr(&out).contains("is kept, and written when it is back"), "{}", stderr(&out));

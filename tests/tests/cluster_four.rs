@@ -1,4 +1,4 @@
-//! Four nodes: gangs over all of them and over halves, jobs of one node beside them, and every node tells the same.
+//! Four nodes: gangs over all of them and over halves, jobs on one node beside them, and every node reports the same.
 
 use cosched_api::{Class, Job, JobState};
 use cosched_tests::cluster::jobs::{PULSE, SPIN};
@@ -15,14 +15,14 @@ fn nodes_of(job: &Job) -> Vec<usize> {
     nodes
 }
 
-/// The place of a node in the order in which nodes came: blocks are made of neighbours in it.
+/// The place of a node in the order in which the nodes joined: blocks consist of neighbours in it.
 fn place(cluster: &Cluster, n: usize) -> usize {
     let log = cluster.node(n).log();
     let joined = log.lines().rfind(|line| line.contains("joined the cluster")).expect("it has joined");
     joined.rsplit_once("number=").expect("a number").1.trim().parse().expect("a number")
 }
 
-/// What a command says as JSON on every node, when all say the same.
+/// The JSON output of a command on every node, once all are the same.
 fn all_print(
     cluster: &Cluster,
     args: &[&str],
@@ -42,7 +42,7 @@ fn all_print(
     said.swap_remove(0)
 }
 
-/// One word on all nodes: of all jobs and of this one, of nodes, of the cluster.
+/// All nodes report the same: about all jobs and this one, about nodes and the cluster.
 fn all_tell_the_same(cluster: &Cluster, name: &str) {
     let fields = ["id", "state", "class", "nodes", "cpus", "name", "submitted_unix_ms"];
     let jobs = |value: &serde_json::Value| {
@@ -84,7 +84,7 @@ fn four_nodes_share_their_gangs_and_tell_the_same() {
     let rows = |n: usize| cluster.node(n).client().status().unwrap().matrix.rows.len();
     assert!(wait_until(|| (0..4).all(|n| rows(n) == 2)), "{:?} rows", [0, 1, 2, 3].map(rows));
     let frozen = |n: usize, id: u64| procs::is_frozen(&cluster.node(n).v2_job(id));
-    // All of a gang stand still, and run, on all their nodes; never all jobs at once.
+    // All processes of a gang are frozen, or run, on all their nodes; never all jobs at once.
     for (id, nodes) in [(whole, &all), (halves[0], &on[0]), (halves[1], &on[1])] {
         for wanted in [true, false, true] {
             let there = |n: &usize| wait_until(|| frozen(*n, id) == wanted);
@@ -92,7 +92,7 @@ fn four_nodes_share_their_gangs_and_tell_the_same() {
         }
     }
 
-    // Steered from a node that has no part of it.
+    // Controlled from a node that has no part of it.
     let (id, away, name) = (halves[0], cluster.node(on[1][0]), halves[0].to_string());
     let steer = |args: &[&str]| {
         let out = away.cosched(args);
@@ -101,7 +101,7 @@ fn four_nodes_share_their_gangs_and_tell_the_same() {
     steer(&["suspend", &name]);
     assert!(wait_until(|| cluster.all_say(id, JobState::Suspended)));
     assert!(wait_until(|| on[0].iter().all(|n| frozen(*n, id))));
-    // What it leaves is used by a job of one node, which has no row.
+    // What it leaves is used by a job on one node, which has no row.
     let own = cluster.node(on[0][1]).detach(&["--", "sh", "-c", SPIN]);
     assert!(cluster.computes(own, &[on[0][1]]), "a job of one node gets nothing of what is free");
     steer(&["resume", &name]);
@@ -115,7 +115,7 @@ fn four_nodes_share_their_gangs_and_tell_the_same() {
     steer(&["kill", "-9", &name]);
     assert!(wait_until(|| cluster.is_clear_of(id)));
     assert!(wait_until(|| cluster.all_say(id, JobState::Ended)));
-    // Its place is the next one's.
+    // Its place is taken by the next one.
     let next = cluster.node(0).detach(&["--cpus", "2", "--", "sh", "-c", PULSE]);
     assert_eq!(nodes_of(&cluster.node(2).job(next)), on[0]);
     cluster.end(2, &[whole, halves[1], own, next]);

@@ -1,4 +1,4 @@
-//! What bad input gets in a cluster: what, why, what to do, a documented exit code, and nothing changed.
+//! Bad input in a cluster gets what, why, a hint, a documented exit code, and changes nothing.
 
 use cosched_api::{ClientError, JobRequest};
 use cosched_tests::cluster::jobs::until_ended;
@@ -18,7 +18,7 @@ fn check(out: &Output, code: i32, words: &[&str]) {
     }
 }
 
-/// Another daemon on a node, with this configuration and things of its own, for 20 s at most.
+/// Another daemon on a node, with this configuration and separate files, for 20 s at most.
 fn another(node: &Node, config: &str, args: &[&str]) -> Command {
     let file = |name: &str| node.host.dir.join(name);
     fs::write(file("another.toml"), config).unwrap();
@@ -35,7 +35,7 @@ fn without(config: &str, keys: &[&str]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What `--check` finds where the configuration is right.
+/// What `--check` finds when the configuration is correct.
 fn check_tells_what_is_in_the_way(cluster: &Cluster, good: &str) {
     let node = cluster.node(0);
     let tried = |text: &str| another(node, text, &["--check"]).output().unwrap();
@@ -45,7 +45,7 @@ fn check_tells_what_is_in_the_way(cluster: &Cluster, good: &str) {
         cosched_tests::stdout(&out)
     };
     let before = cluster.etcd.ctl_as_user(&["get", "--prefix", "/cosched/", "--keys-only"]).stdout;
-    // Its own daemon lives, with another directory of state.
+    // Its own daemon is running, with another directory of state.
     let said = checked(good);
     for words in ["answers, and may be written", "a living daemon has the name n1", "`password_file`", "chmod 600"] {
         assert!(said.contains(words), "`{words}` is missing in: {said}");
@@ -60,7 +60,7 @@ fn check_tells_what_is_in_the_way(cluster: &Cluster, good: &str) {
     if synchronised != Some(true) {
         assert!(checked(&strict).contains("gangs would have no slots here"));
     }
-    // The configuration of a daemon that runs, and has no job: it is left alone, and has the name itself.
+    // The configuration of a running daemon without jobs: it is left alone, and holds the name itself.
     let places = [("--config", "cosched.toml"), ("--socket", "run/coschedd.sock"), ("--state-dir", "state")];
     let places =
         places.iter().flat_map(|(key, file)| [(*key).to_owned(), node.host.dir.join(file).display().to_string()]);
@@ -71,7 +71,7 @@ fn check_tells_what_is_in_the_way(cluster: &Cluster, good: &str) {
     assert!(said.contains("daemon     one has its jobs in") && !said.contains("warning"), "{said}");
     let after = cluster.etcd.ctl_as_user(&["get", "--prefix", "/cosched/", "--keys-only"]).stdout;
     assert_eq!(String::from_utf8_lossy(&before), String::from_utf8_lossy(&after), "a check leaves nothing");
-    // A user who may only read.
+    // A user with read permission only.
     cluster.etcd.make_reader();
     let reader = good.replace("user = \"cosched\"", "user = \"reader\"");
     check(&tried(&reader), 1, &["can be read, but not written", "permission denied"]);
@@ -110,7 +110,7 @@ fn a_wrong_configuration_of_a_cluster_is_explained() {
     ] {
         check(&tried(&text), 1, words);
     }
-    // A store that cannot be reached does not keep a daemon from starting: it may come later. Users hear of it.
+    // A store that cannot be reached does not prevent a daemon from starting: it may come later. Users are told.
     let late = good.replace(&address, "https://127.0.0.1:2378").replace("\"n1\"", "\"n2\"");
     let mut daemon = another(node, &late, &[]).stderr(Stdio::piped()).spawn().unwrap();
     let there = |args: &[&str]| {
@@ -158,7 +158,7 @@ fn a_name_that_is_taken_and_nodes_that_are_not_there_are_explained() {
     assert!(matches!(&refused, ClientError::Refused(body) if body.why.contains("no such process")), "{refused}");
     assert!(node.client().jobs(true).unwrap().jobs.is_empty(), "a refused job is there");
 
-    // A second daemon of the same name: it takes no part and says why, and the first one does not notice.
+    // A second daemon of the same name: it takes no part and says why, and the first one is not affected.
     let good = fs::read_to_string(node.host.dir.join("cosched.toml")).unwrap();
     let mut second = another(node, &good.replace("\"6s\"", "\"2s\""), &[]).stderr(Stdio::null()).spawn().unwrap();
     let there = |args: &[&str]| {
@@ -178,7 +178,7 @@ fn a_name_that_is_taken_and_nodes_that_are_not_there_are_explained() {
     assert_eq!(node.names(), ["n1", "n2"]);
     check(&node.cosched(&["run", "--nodes", "n1:1,n2:1", "--", "true"]), 0, &[]);
 
-    // A job may wait for a node that is silent. Once an operator says that it is dead, no job waits for it for ever.
+    // A job may wait for a silent node. Once an operator declares the node dead, no job waits for it for ever.
     cluster.node_mut(1).stop();
     let node = cluster.node(0);
     assert!(wait_until(|| node.names() == ["n1"]));

@@ -1,4 +1,4 @@
-//! Somebody deletes or damages keys in the store by hand, or copies a machine: jobs go on, and it is put right by commands.
+//! Keys in the store are deleted or damaged by hand, or a machine is copied: jobs continue, and commands repair the damage.
 
 use cosched_api::JobState;
 use cosched_tests::cluster::jobs::PULSE;
@@ -39,7 +39,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
                 let one = stdout(&cluster.etcd.ctl_as_user(&["get", "--print-value-only", &key("names/n1")]));
                 cluster.etcd.ctl_as_user(&["put", &key("names/n2"), one.trim_end()])
             }
-            // Cells where there is no CPU: it is noticed at once, not with the next event.
+            // Cells where there is no CPU: they are noticed at once, not with the next event.
             _ => {
                 let old = stdout(&cluster.etcd.ctl_as_user(&["get", "--print-value-only", &state]));
                 let wrong = old.trim_end().replace("\"first\":0", "\"first\":77");
@@ -51,7 +51,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
         assert!(wait_until(|| (0..2).all(|n| alarm(&cluster, n))), "{way}: no alarm");
         assert!(cluster.node(0).log().contains("ERROR"), "{way}: it is not in the log");
         assert!(cluster.node(0).client().metrics().unwrap().contains("cosched_cluster_alarm 1"), "{way}");
-        // One daemon begins in the middle of it: it has only what its last life kept.
+        // One daemon is restarted during the fault: it has only what its previous life kept.
         std::thread::sleep(Duration::from_secs(3));
         cluster.node_mut(1).restart();
         assert!(wait_until(|| alarm(&cluster, 1)), "{way}");
@@ -80,7 +80,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
     cluster.end(1, &[gang, own]);
 }
 
-/// It brings back what was then, and gives no number twice. Not by everybody, and not from every file.
+/// It restores the state of that time, and gives no number twice. Not every user may do it, and not every file is accepted.
 fn a_backup_is_brought_back(cluster: &Cluster, backup: &str, before: &[i32]) {
     let last = cluster.node(0).detach(&["--nodes", "n1:1", "--", "sleep", "600"]);
     let out = cluster.node(1).cosched(&["cluster", "import", backup, "--yes"]);
@@ -120,7 +120,7 @@ fn a_node_whose_name_is_deleted_writes_it_again_and_a_copy_of_it_is_refused() {
         let old = get(name);
         assert!(cluster.etcd.ctl_as_user(&["del", &key(name)]).status.success());
         if name == "ids/1" {
-            // A name's number is known by its name; a repair writes it again.
+            // The number of a name is known by the name; a repair restores it.
             let out = cluster.node(0).cosched(&["cluster", "repair", "--yes"]);
             assert!(out.status.success(), "{}", stderr(&out));
         }

@@ -1,5 +1,5 @@
-//! The ground on which clusters are tested: namespaces, a real etcd, and both MPI libraries across them; and how ranks on
-//! other nodes come into the job.
+//! The base on which clusters are tested: namespaces, a real etcd, and both MPI libraries across them; and how ranks on
+//! other nodes enter the job.
 
 use cosched_api::JobRequest;
 use cosched_tests::cluster::etcd::{Etcd, Security, USER};
@@ -16,7 +16,7 @@ fn both(net: &Net, nodes: &[usize]) -> Vec<(Vec<String>, Option<String>)> {
     vec![(net.openmpi(nodes), program("barrier-mpi")), (net.mpich(nodes), program("mpich/barrier-mpi"))]
 }
 
-/// Runs words on the first node, within 20 s.
+/// Runs a command on the first node, within 20 s.
 fn on_first(net: &Net, words: &[String], more: &[&str]) -> Output {
     let mut command = net.hosts[0].command("timeout");
     command.args(["-k", "1", "20"]).args(words).args(more);
@@ -84,7 +84,7 @@ fn nothing_of_a_net_is_left() {
     assert_eq!(procs::all().iter().filter(|pid| inside(pid)).count(), 0);
 }
 
-/// Not a test by itself: what the next one starts in a process of its own, and kills.
+/// Not a test of its own: the next test starts it in a separate process, and kills it.
 #[test]
 fn a_net_that_nobody_ends() {
     if std::env::var_os("CST_NET_UNENDED").is_none() {
@@ -138,7 +138,7 @@ fn ranks_on_other_nodes_get_the_environment_and_join_their_nodes_job() {
                     echo $1 $(hostname) $(grep ^0:: /proc/self/cgroup)\n";
         std::fs::write(&rank, text).unwrap();
         std::fs::set_permissions(&rank, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        // Once as it is, and once without the time: then the job of the same id at the other node counts as the same.
+        // Once unchanged, and once without the time: then the job of the same id at the other node counts as the same.
         let mpirun = format!("timeout -k 1 20 {} {}", words.join(" "), rank.display());
         let script = format!(
             "{mpirun} other; unset COSCHED_JOB_SUBMITTED; \
@@ -160,7 +160,7 @@ fn ranks_on_other_nodes_get_the_environment_and_join_their_nodes_job() {
         assert!(!text.contains(&format!("other {}", cgroup(1))), "another job of the same id was entered: {text}");
         assert!(text.contains(&format!("same {}", cgroup(1))), "{words:?}: the rank did not join: {text}{problems}");
 
-        // The id alone, as a user carries it by hand, means the node's own job of this id.
+        // The id alone, as a user passes it by hand, means the node's own job of this id.
         let mut by_hand = Command::new(nodes.net.agent());
         let library = cosched_tests::bin_dir().join("libcosched_preload.so");
         let words = format!("LD_PRELOAD={} COSCHED_JOB={there} cat /proc/self/cgroup", library.display());
@@ -195,7 +195,7 @@ fn a_user_s_own_mpirun_options_work_under_cosched_run() {
     let mut lines: Vec<String> = stdout(&run).lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(lines, ["n1 1 1", "n2 1 1"], "{}", stderr(&run));
-    // The same by its full path, where Open MPI sets paths on the other node first; and behind a user's own agent.
+    // The same by its full path, where Open MPI sets paths on the other node first; and through a user's own agent.
     let full: Vec<&str> =
         words.iter().map(|word| if *word == "mpirun.openmpi" { "/usr/bin/mpirun.openmpi" } else { word }).collect();
     let mut run = nodes.node(0).command("cosched");

@@ -1,4 +1,4 @@
-//! What operators and owners change in a cluster that runs, and how busy its nodes are: real daemons on a real etcd.
+//! What operators and owners change in a running cluster, and the load of its nodes: real daemons on a real etcd.
 
 use cosched_api::{
     ClientError, ErrorCode, Job, JobRequest, JobState, NodeResources, Packing, ProcessRequest, ResourcesRequest,
@@ -22,7 +22,7 @@ fn detach(node: &Node, args: &[&str]) -> u64 {
     stdout(&out).trim().parse().unwrap_or_else(|_| panic!("{args:?}: {}", stderr(&out)))
 }
 
-/// `cosched ARGS` as a user who is no administrator and owns nothing.
+/// `cosched ARGS` as a user who is no administrator and owns no jobs.
 fn as_nobody(node: &Node, args: &[&str]) -> Output {
     let mut command = node.command("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(bin_dir().join("cosched")).args(args);
@@ -54,7 +54,7 @@ fn resources_are_changed_from_any_node_and_give_others_room() {
     let waits = detach(first, &["--nodes", "n1:1:200M"]);
     assert!(is(other, waits, JobState::Waiting));
     let id = gang.to_string();
-    // Each node knows its own part of what a job uses, and says so; who waits is counted on every node.
+    // Each node knows its own part of what a job uses, and reports it; waiting jobs are counted on every node.
     let known = |node: &Node| node.job(gang).use_of_nodes;
     assert!(wait_until(|| known(first) == Some(vec!["n1".into()]) && known(other) == Some(vec!["n2".into()])));
     assert_eq!(first.job(waits).use_of_nodes, None, "what has not begun uses nothing anywhere");
@@ -81,10 +81,10 @@ fn resources_are_changed_from_any_node_and_give_others_room() {
     assert!(is(first, waits, JobState::Running), "it has room now: {:?}", first.job(waits));
     assert_eq!(memory(&first.job(gang)), [150, 150]);
     assert!(wait_until(|| (0..2).all(|n| cluster.node(n).job(gang).mem_bytes == Some(300 * MIB))));
-    // More than there is now is refused; a job that runs goes on as it is.
+    // More than the nodes have now is refused; a running job continues unchanged.
     refused(&other.cosched(&["resources", &id, "--nodes", "n1:1:250M,n2:1:150M"]), 6, "the others there leave");
     assert_eq!((memory(&first.job(gang)), first.job(gang).state), (vec![150, 150], JobState::Running));
-    // The same with memory alone, of a job of one node, which keeps its CPUs.
+    // The same with memory alone, of a job on one node, which keeps its CPUs.
     done(&other.cosched(&["resources", &waits.to_string(), "--mem", "100M"]));
     assert_eq!((memory(&other.job(waits)), other.job(waits).cpus), (vec![100], 1));
     done(&first.cosched(&["resources", &id, "--nodes", "n1:1:250M,n2:1:150M"]));
@@ -136,7 +136,7 @@ fn any_daemon_tells_how_busy_any_node_is() {
     let json: serde_json::Value = serde_json::from_slice(&first.cosched(&["nodes", "--json"]).stdout).unwrap();
     let listed = json.as_array().unwrap().iter().map(|node| (&node["name"], &node["measured"]["name"]));
     assert!(listed.clone().count() == 2 && listed.clone().all(|(name, measured)| name == measured), "{json}");
-    // Without the store nobody is told anything old.
+    // Without the store no outdated information is given.
     cluster.cut_etcd();
     assert!(wait_until(|| !first.client().status().unwrap().cluster.unwrap().store_answers));
     assert!(matches!(first.client().load(Some("n2")), Err(ClientError::Refused(e)) if e.what.contains("store")));
@@ -171,7 +171,7 @@ fn queues_and_settings_of_a_running_cluster_are_changed_for_all() {
     let shared = file(&toml.replace("exclusive = true\n", "time_max = \"8h\"\n"));
     refused(&as_nobody(other, &["queues", "set", &shared]), 5, "the queues are not yours to change");
     refused(&as_nobody(other, &["nodes", "--drain", "n1"]), 5, "node n1 is not yours to change");
-    // Who waits and is told to end has the code of the signal.
+    // A waiting `cosched run` that is told to end has the signal's exit code.
     let mut person = other.spawn_run(&["--nodes", "n1:1", "--queue", "alone", "--", "true"]);
     assert!(wait_until(|| other.client().jobs(false).unwrap().jobs.len() == 3), "it waits");
     cosched_tests::procs::signal(person.id() as i32, rustix::process::Signal::TERM);
@@ -202,7 +202,7 @@ fn queues_and_settings_of_a_running_cluster_are_changed_for_all() {
     assert_eq!((seen.shares.unwrap().standby, seen.off_hours.unwrap().batch), (1, 4), "what is not named stays");
     refused(&other.cosched(&["policy", "--shares", "batch=0"]), 2, "1 to 1000");
 
-    // A daemon that begins with other queues in its file says so, and the cluster's hold.
+    // A daemon that starts with other queues in its file reports that, and the cluster's queues stay in effect.
     let warned = |node: &Node| node.log().contains("the queues of the configuration are not the cluster's");
     assert!(!warned(first), "they were the same when it began");
     cluster.node_mut(0).restart();
@@ -256,7 +256,7 @@ fn a_command_that_is_outside_of_its_job_ends_with_it() {
     }
     let cluster = Cluster::met(2, "");
     let [first, other] = [0, 1].map(|n| cluster.node(n));
-    // The job is on the other node; the command begins where the person is, in no cgroup of the job.
+    // The job is on the other node; the command starts where the user is, in no cgroup of the job.
     let mut run = first.spawn_run(&["--nodes", "n2:1", "--", "sleep", "600"]);
     assert!(wait_until(|| other.client().jobs(false).unwrap().jobs.iter().any(|job| job.state == JobState::Running)));
     let id = other.client().jobs(false).unwrap().jobs[0].id;

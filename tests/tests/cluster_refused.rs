@@ -1,4 +1,5 @@
-//! A store that refuses: it has no room, it knows another password, it does not know a certificate. What goes on, and how it ends.
+//! A store that refuses requests: it is full, the password was changed, it does not know a certificate. What continues, and how it
+//! recovers.
 
 use cosched_api::JobState;
 use cosched_tests::cluster::jobs::PULSE;
@@ -21,7 +22,7 @@ fn lines(node: &Node, text: &str) -> usize {
     node.log().lines().filter(|line| line.contains(text)).count()
 }
 
-/// etcd at its quota: jobs go on and can be ended where they are, nodes ask seldom and say so once.
+/// etcd at its quota: jobs continue and can be ended on their nodes, nodes retry rarely and report it once.
 #[test]
 fn a_store_without_room_keeps_nobody_from_ending_jobs() {
     if !needs(&TOOLS) {
@@ -32,7 +33,7 @@ fn a_store_without_room_keeps_nobody_from_ending_jobs() {
     assert!(wait_until(|| (0..2).all(|n| !cluster.node(n).job_pids(ids[n]).is_empty())));
     cluster.etcd.is_full();
     let killed = cluster.node(0).cosched(&["kill", "-9", &ids[0].to_string()]);
-    // What was asked for first may still go by way of the store, which then refuses it.
+    // The first request may still reach the store, which then refuses it.
     assert!(
         wait_until(|| !cluster.node(0).log().is_empty() && lines(cluster.node(0), "NOSPACE") > 0),
         "{}",
@@ -53,7 +54,7 @@ fn a_store_without_room_keeps_nobody_from_ending_jobs() {
     cluster.end(1, &ids[1..]);
 }
 
-/// Password and certificates are changed under running daemons, in both orders.
+/// Password and certificates are changed while daemons run, in both orders.
 #[test]
 fn a_changed_password_or_certificate_needs_no_restart() {
     if !needs(&TOOLS) {
@@ -66,7 +67,7 @@ fn a_changed_password_or_certificate_needs_no_restart() {
     assert!(wait_until(|| is_out(&cluster)), "etcd has let them in with the old one");
     fs::write(cluster.etcd.file("password"), "another\n").unwrap();
     assert!(wait_until(|| is_back(&cluster)), "the new password is not read");
-    // A certificate that etcd does not know, and the right one again.
+    // A certificate that etcd does not know, then the right one again.
     let files = ["client.pem", "client.key"].map(|name| cluster.etcd.file(name));
     let right = files.each_ref().map(|file| fs::read(file).unwrap());
     for (file, wrong) in files.iter().zip(["stranger.pem", "stranger.key"]) {

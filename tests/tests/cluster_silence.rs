@@ -1,4 +1,4 @@
-//! Nodes of which nobody hears: what goes on there, what others have of them, and that nothing lives twice.
+//! Silent nodes: what continues on them, what the others know of them, and that nothing lives twice.
 
 use cosched_api::JobState;
 use cosched_tests::cluster::jobs::{PULSE, SPIN, wait_for_death};
@@ -19,8 +19,8 @@ fn listed(node: &Node, name: &str) -> String {
     out.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_default().to_owned()
 }
 
-/// A link that is cut for longer than a lease, and a daemon that is stopped as long: nobody dies, and an uninvolved node that hangs
-/// does not keep others from starting.
+/// A link that is cut for longer than a lease, and a daemon that is stopped for as long: no job ends, and a hanging node that is
+/// not involved does not prevent others from starting.
 #[test]
 fn a_silence_longer_than_a_lease_costs_slots_and_no_lives() {
     if !needs(&TOOLS) {
@@ -38,7 +38,7 @@ fn a_silence_longer_than_a_lease_costs_slots_and_no_lives() {
     daemon(cluster.node(2), Signal::STOP);
     assert!(wait_until(|| ["n2", "n3"].iter().all(|name| listed(first, name).contains("silent "))));
     assert!(all.iter().all(|id| first.state(*id) == Some(JobState::Running)), "nobody has ended");
-    // Nobody waits for the silent ones.
+    // Nothing waits for the silent nodes.
     let new = first.detach(&["--nodes", "n1:1", "--", "sh", "-c", PULSE]);
     assert!(wait_until(|| !first.job_pids(new).is_empty()));
     cluster.heal(1);
@@ -49,7 +49,7 @@ fn a_silence_longer_than_a_lease_costs_slots_and_no_lives() {
     cluster.end(0, &[all.as_slice(), &[new]].concat());
 }
 
-/// A node that is not heard, or does not hear, and one that looks again when etcd has forgotten what it has not seen.
+/// A node that cannot send, one that cannot receive, and one that resumes its watch after etcd has compacted what it missed.
 #[test]
 fn links_that_are_cut_one_way_and_a_compacted_store_cost_no_job() {
     if !needs(&TOOLS) {
@@ -93,7 +93,7 @@ fn nothing_lives_twice() {
     if !needs(&TOOLS) {
         return;
     }
-    // A daemon that is stopped is not to be ended for that.
+    // A stopped daemon must not be ended by its watchdog.
     let mut cluster = Cluster::met(4, "watchdog = \"10min\"\n");
     let files = [1, 2, 3].map(|n| cluster.net().dir.join(format!("lives{n}")));
     let mut ids = Vec::new();
@@ -139,7 +139,7 @@ fn nothing_lives_twice() {
     cluster.end(0, &ids);
 }
 
-/// What an operator says is done at once, and he is asked to be sure.
+/// An operator's declaration takes effect at once, and the operator is asked to be sure.
 #[test]
 fn an_operator_says_that_a_node_is_dead() {
     if !needs(&TOOLS) {

@@ -1,8 +1,8 @@
 //! Whatever dies, no process stays stopped, no job is lost, and nothing is left over.
 //!
-//! The bound: a frozen job runs again at once when the daemon dies (its guard thaws it; when daemon and guard are killed
-//! at one instant, the kernel's release agent does), and after the lease (here 1 s) when the daemon hangs. The tests wait
-//! longer than that, for noisy machines.
+//! The bound: a frozen job runs again at once when the daemon dies (its guard thaws it; when daemon and guard are killed at the
+//! same instant, the kernel's release agent does), and after the lease (here 1 s) when the daemon hangs. The tests wait longer
+//! than that, for noisy machines.
 
 use cosched_api::{ExitReport, ExitStatus, Job, JobRequest, JobState};
 use cosched_tests::{Daemon, needs_root, procs, stderr, wait_until};
@@ -17,7 +17,7 @@ fn kill9(pid: i32) {
     procs::signal(pid, Signal::KILL);
 }
 
-/// Every process of these jobs gets CPU time while we look on: nothing is frozen and nothing is stopped.
+/// Whether every process of these jobs gets CPU time during the measurement: nothing is frozen and nothing is stopped.
 fn all_run(d: &Daemon, jobs: &[u64]) -> bool {
     let pids: Vec<i32> = jobs.iter().flat_map(|id| d.job_pids(*id)).collect();
     let spinners: Vec<i32> = pids.into_iter().filter(|pid| procs::state(*pid) != Some('Z')).collect();
@@ -97,7 +97,7 @@ fn daemon_and_guard_are_killed_at_one_instant() {
     if !needs_root() {
         return;
     }
-    // The launchers are stopped, so that they cannot help: this leaves the kernel's release agent alone.
+    // The launchers are stopped, so that they cannot help: this leaves only the kernel's release agent.
     let mut s = scene();
     assert!(s.d.client().status().unwrap().safety.kernel_agent, "{:?}", s.d.client().status().unwrap().warnings);
     for run in &s.runs {
@@ -125,7 +125,7 @@ fn a_hung_daemon_holds_nobody_longer_than_its_lease() {
     let free = wait_until(|| all_run(&s.d, &s.jobs));
     procs::signal(s.d.pid(), Signal::CONT);
     assert!(free, "something stays stopped");
-    // Awake again, it goes on where it was.
+    // Once it runs again, it continues where it was.
     let before = s.d.client().status().unwrap().switches.count;
     assert!(wait_until(|| s.d.client().status().unwrap().switches.count > before + 2));
     assert!(wait_until(|| s.jobs.iter().any(|id| s.d.frozen(*id))), "gangs are not switched any more");
@@ -155,7 +155,7 @@ fn a_killed_launcher_does_not_hurt_its_job() {
     let mut s = scene();
     s.runs[0].kill().unwrap();
     s.runs[0].wait().unwrap();
-    // Both go on, by turns.
+    // Both continue, by turns.
     let used = |id| procs::cpu_usec(&s.d.v2_job(id));
     let before: Vec<u64> = s.jobs.iter().map(|id| used(*id)).collect();
     assert!(wait_until(|| s.jobs.iter().zip(&before).all(|(id, b)| used(*id) > b + 400_000)));
@@ -164,7 +164,7 @@ fn a_killed_launcher_does_not_hurt_its_job() {
     }
     assert!(wait_until(|| s.d.client().jobs(false).unwrap().jobs.is_empty()));
     let all = s.d.client().jobs(true).unwrap().jobs;
-    // Somebody saw how one of them ended; of the other nobody did, and that is said.
+    // The end of one of them was observed; that of the other was not, and that is reported.
     assert_eq!(all.iter().filter(|j| j.exit.is_some()).count(), 1);
     assert!(all.iter().all(|j| j.state == JobState::Ended));
 }
@@ -223,7 +223,7 @@ fn an_orderly_end_frees_the_jobs_and_a_new_daemon_finds_them() {
     s.d.stop();
     assert!(wait_until(|| all_run(&s.d, &s.jobs)), "{}", s.d.log());
     s.d.launch();
-    // What a user stopped is stopped again; what ran runs.
+    // The job that a user stopped is stopped again; the one that ran runs.
     assert!(wait_until(|| s.d.frozen(suspended)));
     assert_eq!(s.d.client().job(suspended).unwrap().state, JobState::Suspended);
     assert_eq!(s.d.client().job(s.jobs[1]).unwrap().state, JobState::Running);
@@ -297,12 +297,12 @@ fn a_corrupt_state_is_set_aside_with_a_message_and_the_rest_is_kept() {
     assert!(d.cosched(&["run", "--", "true"]).status.success());
 }
 
-/// A job's state, as the daemon tells it.
+/// A job's state, as the daemon reports it.
 fn job(d: &Daemon, id: u64) -> Job {
     d.client().job(id).unwrap()
 }
 
-/// Starts a daemon that is to refuse, and has to say these words; the files of its state stay as they are.
+/// Starts a daemon that has to refuse with this message; the files of its state stay unchanged.
 fn refuses_to_start(d: &Daemon, before: &[&str], words: &[&str]) {
     let files = || {
         let mut all: Vec<_> = std::fs::read_dir(d.state_dir()).unwrap().flatten().map(|e| e.path()).collect();
@@ -330,10 +330,10 @@ fn a_full_disk_stops_no_job_and_loses_nothing() {
     assert!(d.cosched(&["suspend", &stopped.to_string()]).status.success());
     let pids = d.job_pids(spins);
     let filler = procs::fill_disk(&d.state_dir());
-    // The journal's last block has some room still.
+    // The journal's last block still has some room.
     assert!(wait_until(|| !d.cosched(&["run", "--", "true"]).status.success()), "the disk is not full");
 
-    // What cannot be remembered is refused, with the reason, and is not half there.
+    // What cannot be stored is refused, with the reason, and leaves no traces.
     let known = d.client().jobs(true).unwrap().jobs.len();
     for (args, code) in [(&["run", "--", "true"][..], 125), (&["suspend", &spins.to_string()], 1)] {
         for _ in 0..2 {
@@ -347,7 +347,7 @@ fn a_full_disk_stops_no_job_and_loses_nothing() {
     assert_eq!(d.client().jobs(true).unwrap().jobs.len(), known);
     assert_eq!(job(&d, spins).state, JobState::Running);
     assert!(d.client().status().unwrap().warnings.iter().any(|w| w.why.contains("No space left")));
-    // What runs goes on, and can be ended, frozen or not.
+    // Running jobs continue, and can be ended, frozen or not.
     assert!(wait_until(|| all_run(&d, &[spins])));
     for id in [ends, stopped] {
         let out = d.cosched(&["kill", &id.to_string()]);
@@ -355,14 +355,14 @@ fn a_full_disk_stops_no_job_and_loses_nothing() {
         assert!(wait_until(|| job(&d, id).state == JobState::Ended), "{:?}", job(&d, id));
     }
 
-    // Nobody has to do anything else than make room.
+    // Making room is all that an operator has to do.
     std::fs::remove_file(&filler).unwrap();
     assert!(wait_until(|| d.client().status().unwrap().warnings.iter().all(|w| !w.why.contains("No space left"))));
     assert!(d.cosched(&["run", "--", "true"]).status.success());
     let before = d.client().jobs(true).unwrap().jobs;
     d.kill();
 
-    // A start needs room too; without it nothing is changed.
+    // A start needs room, too; without it nothing is changed.
     let filler = procs::fill_disk(&d.state_dir());
     refuses_to_start(&d, &[], &["No space left", "Make room"]);
     assert!(wait_until(|| all_run(&d, &[spins])));
@@ -389,12 +389,12 @@ fn a_journal_of_garbage_or_of_somebody_else_is_never_overwritten() {
     let journal = d.state_dir().join("journal");
     let good = std::fs::read(&journal).unwrap();
 
-    // What a newer daemon wrote is not dropped by an older one.
+    // An older daemon does not drop what a newer one wrote.
     let json = "{\"of-another-version\":1}";
     let line = format!("{:08x} {json}\n", crc32(json.as_bytes()));
     std::fs::write(&journal, [&good[..], line.as_bytes()].concat()).unwrap();
     refuses_to_start(&d, &[], &["this version", "Use the version that wrote it"]);
-    // Root without its right to read everything.
+    // Root without its privilege to read everything.
     std::fs::write(&journal, &good).unwrap();
     std::os::unix::fs::chown(&journal, Some(65534), Some(65534)).unwrap();
     std::fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
@@ -403,7 +403,8 @@ fn a_journal_of_garbage_or_of_somebody_else_is_never_overwritten() {
     assert!(wait_until(|| all_run(&d, &[id])));
     std::os::unix::fs::chown(&journal, Some(0), Some(0)).unwrap();
 
-    // Garbage, without an end of a line too: it is kept beside, the job that runs is not touched, and its number not given again.
+    // Garbage, also without a newline at the end: it is kept beside the journal, the running job is not touched, and its number
+    // is not given again.
     for (n, garbage) in [(1, &b"\x7fELF\0\0\0\0"[..]), (2, b"no journal\nat all")] {
         std::fs::write(&journal, garbage).unwrap();
         d.launch();
@@ -417,7 +418,7 @@ fn a_journal_of_garbage_or_of_somebody_else_is_never_overwritten() {
         assert!(wait_until(|| job(&d, new).state == JobState::Ended));
         d.kill();
     }
-    // Whoever puts the good one back has everything.
+    // Restoring the good one restores everything.
     std::fs::write(&journal, &good).unwrap();
     d.launch();
     assert_eq!(job(&d, id).state, JobState::Running);
@@ -425,7 +426,7 @@ fn a_journal_of_garbage_or_of_somebody_else_is_never_overwritten() {
     assert!(wait_until(|| d.job_cgroups().is_empty()));
 }
 
-/// The sum of a journal's line, by the definition of CRC-32 and not by our code.
+/// The checksum of a journal's line, by the definition of CRC-32 and not by our code.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 };
     !bytes.iter().fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), |sum, _| step(sum)))

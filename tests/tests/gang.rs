@@ -1,4 +1,4 @@
-//! The policies on real processes: who runs when, and how much of the CPU time each job gets.
+//! The policies on real processes: which jobs run when, and how much of the CPU time each gets.
 //!
 //! All comparisons are ratios within one run; nothing here measures speed.
 
@@ -17,7 +17,7 @@ fn used_in(d: &Daemon, jobs: &[u64], ms: u64) -> Vec<u64> {
     read().iter().zip(before).map(|(now, then)| now - then).collect()
 }
 
-/// A look that is clean if `holds`.
+/// A measurement that is clean if `holds`.
 fn expect(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(seen()) }
 }
@@ -75,7 +75,8 @@ fn only_the_current_gang_runs_when_gangs_are_strict() {
         }
         let current = jobs.iter().position(|id| before.current == [*id]).unwrap();
         assert!(frozen[1 - current] && !frozen[current], "current {current}: {frozen:?}");
-        // The two looks at the counters are not one: a reader that loses its CPU between them sees a part of another slot.
+        // The two counters are not read at the same time: a reader that loses its CPU in between sees a part of another
+        // slot.
         pure += u32::from(used[1 - current] * 50 < used[current]);
         seen.push(used);
     }
@@ -92,7 +93,8 @@ fn what_the_current_gang_leaves_idle_goes_to_the_others_when_gangs_are_soft() {
     let sleeper = d.detach(&["--", "sleep", "1000"]);
     let busy = d.detach(&["--", "sh", "-c", SPIN_2]);
     assert!(wait_until(|| d.client().status().unwrap().matrix.rows.len() == 2));
-    // Parts of the CPU time that the hypervisor gave, and idle time instead of the job's: other load cannot break the test.
+    // Fractions of the CPU time that the hypervisor gave, and idle time in place of the job's: other load cannot break the
+    // test.
     let look = || {
         let before = procs::cpu_time();
         let used_us = used_in(&d, &[busy], 4000)[0];
@@ -136,7 +138,7 @@ fn single_cpu_jobs_share_a_row_and_fill_what_is_free() {
     if !needs_root() || !two_cpus() {
         return;
     }
-    // Each has its place: one of the two CPUs has two jobs in turns, the other one (decision 0051).
+    // Each has its place: one of the two CPUs has two jobs in turns, the other CPU has one (decision 0051).
     let d = Daemon::start("slot_length = \"200ms\"\nsharing = \"strict\"\n");
     let jobs: Vec<u64> = (0..3).map(|_| d.detach(&["--cpus", "1", "--", "sh", "-c", SPIN_1])).collect();
     let matrix = d.client().status().unwrap().matrix;
@@ -236,7 +238,7 @@ fn a_suspended_job_stands_still_and_goes_on() {
     assert!(used_in(&d, &[id], 500)[0] < 20_000);
     assert!(d.cosched(&["resume", &name]).status.success());
     assert!(wait_until(|| used_in(&d, &[id], 100)[0] > 20_000));
-    // A polite signal reaches a suspended job too.
+    // A polite signal reaches a suspended job, too.
     assert!(d.cosched(&["suspend", &name]).status.success());
     assert!(d.cosched(&["kill", &name]).status.success());
     assert!(wait_until(|| d.client().job(id).unwrap().state == JobState::Ended));
@@ -259,7 +261,7 @@ fn kill_ends_what_ignores_a_polite_signal() {
     assert_eq!(d.client().job(id).unwrap().exit.unwrap().signal, Some(9));
 }
 
-/// A shell and its children, ended with the test, whatever comes of it.
+/// A shell and its children, which end with the test in any case.
 struct Session(std::process::Child);
 
 impl Session {
@@ -285,15 +287,15 @@ fn unregistered_processes_keep_their_part() {
     }
     let d = Daemon::start("slot_length = \"20ms\"\nreserve = 0.3\n");
     let jobs: Vec<u64> = (0..2).map(|_| d.detach(&["--", "sh", "-c", SPIN_2])).collect();
-    // A session of their own, as a login or a service has: below the machine's first process, as a test runner may stand,
+    // A session of their own, as a login or a service has: below the machine's first process, where a test runner may be,
     // are bare tasks, whose weight is not divided over the CPUs (docs/decisions/0004).
     let spinners = format!("{SPIN_1} & {SPIN_1}");
     let leader = std::process::Command::new("setsid").args(["sh", "-c", &spinners]).spawn().unwrap();
     let session = Session(leader);
     assert!(wait_until(|| session.pids().len() == 2));
     let session_us = || session.pids().iter().map(|pid| procs::cpu_ticks(*pid).unwrap() * 10_000).sum::<u64>();
-    // All that is not a job counts for the lower bound. Each further session that computes has a part of its own, so
-    // the upper one is for a machine without any.
+    // For the lower bound, everything that is not a job counts. Each further session that computes has a share of its own,
+    // so the upper bound is for a machine without any.
     clean_look(|| {
         let (before, ours_before_us) = (procs::cpu_time(), session_us());
         let used_us: u64 = used_in(&d, &jobs, 4000).iter().sum();

@@ -1,4 +1,4 @@
-//! A process enters a job that is there: by `cosched join`, and by the wait library where `COSCHED_JOB` names a job.
+//! A process enters an existing job: by `cosched join`, and by the wait library where `COSCHED_JOB` names a job.
 
 use cosched_api::{JobRequest, Waiting};
 use cosched_tests::{Daemon, needs_root, procs, stderr, stdout, wait_until};
@@ -14,7 +14,7 @@ fn sleeper(d: &Daemon) -> u64 {
     d.detach(&["--cpus", "1", "--", "sleep", "600"])
 }
 
-/// `program` as a process that has got a job's environment, and nothing else of the job.
+/// `program` as a process that has a job's environment, and nothing else of the job.
 fn outside(d: &Daemon, id: &str, program: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "20", "env"]).arg(format!("COSCHED_JOB={id}"));
@@ -183,7 +183,7 @@ fn a_program_whose_job_cannot_be_joined_runs_as_ever() {
         let debugged = outside(&d, id, &["true"]).env("COSCHED_WAIT_DEBUG", "1").output().unwrap();
         assert!(stderr(&debugged).contains("is not in job"), "COSCHED_JOB={id}: {}", stderr(&debugged));
     }
-    // A daemon that hangs, and one that is not there.
+    // A daemon that hangs, and a missing one.
     procs::signal(d.pid(), rustix::process::Signal::STOP);
     let hanging = outside(&d, "1", &script).output();
     procs::signal(d.pid(), rustix::process::Signal::CONT);
@@ -199,7 +199,7 @@ fn another_users_job_is_not_entered() {
     }
     let d = Daemon::start("");
     let id = sleeper(&d).to_string();
-    // The socket is in a private directory: only what is opened for all can be refused by the daemon itself.
+    // The socket is in a private directory: the daemon itself can only refuse users who can reach it.
     std::fs::set_permissions(d.dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(d.socket(), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
     let cosched = cosched_tests::bin_dir().join("cosched");

@@ -1,4 +1,4 @@
-//! What a user can ask for has limits: nothing of it stops a daemon, and nobody takes what is others'.
+//! Users' requests have limits: none of them stops a daemon, and no user can take what belongs to others.
 
 use cosched_api::{Class, ErrorCode, JobRequest, JobState, KillRequest};
 use cosched_tests::users::{ANN, BOB, Sleeper, as_user, cgroups, code, empty_job, raw, start, successor_of};
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A daemon with queues: what is planned and kept is that of a cluster of one.
+/// A daemon with queues: it plans and stores like a cluster with one node.
 fn start_with_queues() -> Daemon {
     let d = start("memory = \"400M\"\nslot_length = \"50ms\"\n");
     assert!(wait_until(|| d.client().status().unwrap().cluster.is_some_and(|cluster| cluster.store_answers)));
@@ -87,7 +87,7 @@ fn a_job_that_waited_does_not_take_the_process_that_has_its_dead_one_s_number() 
     let request = JobRequest { pid, mem_bytes: Some(400 << 20), ..empty_job(Some(Class::Batch)) };
     let second = as_user(&d, ANN, |c| c.register(&request)).unwrap();
     assert_eq!(second.state, JobState::Waiting, "{second:?}");
-    // While the daemon does not look, its process ends, its number becomes another's, and its turn comes.
+    // While the daemon is stopped, its process ends, its number is reused by another's, and its turn comes.
     procs::signal(d.pid(), rustix::process::Signal::STOP);
     drop(anns);
     let other = successor_of(pid, 0);
@@ -113,7 +113,7 @@ fn a_user_s_connections_leave_room_for_others() {
         return;
     }
     let d = start("");
-    // Held, and never asked anything: 512 of one user's are let in.
+    // Connections held open without requests: 512 of one user's are accepted.
     let held = as_user(&d, BOB, |_| (0..700).map(|_| UnixStream::connect(d.socket()).unwrap()).collect::<Vec<_>>());
     let told = as_user(&d, BOB, |_| {
         let mut more = UnixStream::connect(d.socket()).unwrap();
@@ -142,7 +142,7 @@ fn jobs_without_a_process_are_counted_where_jobs_are_kept_in_a_store() {
         assert!(wait_until(|| c.register(&empty_job(None)).is_ok()), "one that has ended makes room");
     });
     as_user(&d, BOB, |c| c.register(&empty_job(None)).map(drop)).unwrap();
-    // Those that wait for room count, too.
+    // Jobs that wait for room count, too.
     let of_all = JobRequest { mem_bytes: Some(400 << 20), ..empty_job(None) };
     as_user(&d, BOB, |c| {
         let ids: Vec<u64> = (0..15).map(|_| c.register(&of_all).unwrap().id).collect();

@@ -39,7 +39,7 @@ fn what_waits_says_why_and_until_when() {
     assert!(lines[1].contains("second") && lines[1].contains(" by 20") && lines[2].contains("first"), "{list}");
     assert_eq!(stdout(&d.cosched(&["ps", "-u", "nobody"])).lines().count(), 1);
 
-    // The first job's end gives the second its place; nothing is expected any more.
+    // The first job's end gives its place to the second one; there is no expected start any more.
     assert!(d.cosched(&["kill", "-9", "first"]).status.success());
     assert!(wait_until(|| state(&d, second) == JobState::Running));
     let job = d.client().job(second).unwrap();
@@ -48,14 +48,14 @@ fn what_waits_says_why_and_until_when() {
     let list = stdout(&d.cosched(&["ps", "--state", "ended"]));
     assert!(list.contains("ended SIGKILL") && !list.contains("second"), "{list}");
 
-    // A drained node takes no jobs, and that is the reason.
+    // A drained node takes no jobs, and that is the reason shown.
     let node = d.client().status().unwrap().node;
     assert!(d.cosched(&["nodes", "--drain", &node]).status.success());
     let third = detach(&d, &[]);
     let why = d.client().job(third).unwrap().waits_for.unwrap_or_default();
     assert!(why.contains("drained"), "{why}");
 
-    // Ctrl-Z stops a job without any doing of ours.
+    // Ctrl-Z stops a job without cosched being involved.
     assert!(wait_until(|| !d.job_pids(second).is_empty()));
     let pid = d.client().job(second).unwrap().pid;
     procs::signal(pid, Signal::STOP);
@@ -112,7 +112,7 @@ fn ended_jobs_are_accounted_for_longer_than_the_journal_keeps_them() {
         serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&out)))
     };
     let count = |d: &Daemon, words: &[&str]| report(d, words)["total"]["jobs"].as_u64();
-    // It is written by a thread that nobody waits for.
+    // It is written by a thread that nothing waits for.
     assert!(wait_until(|| count(&d, &[]) == Some(3)), "{}", report(&d, &[]));
     assert!(wait_until(|| d.client().jobs(true).unwrap().jobs.len() < 3), "the journal keeps fewer");
     let all = report(&d, &["--since", "1h"]);

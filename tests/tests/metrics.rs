@@ -1,4 +1,4 @@
-//! The metrics, read by a parser that is not ours, follow what happened.
+//! The metrics, read by an independent parser, follow what happened.
 
 use cosched_tests::{Daemon, needs_root, stdout, wait_until};
 use prometheus_parse::{Scrape, Value};
@@ -24,7 +24,7 @@ impl Metrics {
         }
     }
 
-    /// The cumulative counts of a histogram, the last one that of all.
+    /// The cumulative counts of a histogram; the last one is the total.
     fn histogram(&self, name: &str) -> Vec<f64> {
         let found = self.0.samples.iter().find(|s| s.metric == name).map(|sample| &sample.value);
         let Some(Value::Histogram(buckets)) = found else { panic!("{name}: {found:?}") };
@@ -67,7 +67,7 @@ fn metrics_follow_what_happened() {
     for name in ["wake", "latency", "skew"] {
         let counts = now.histogram(&format!("cosched_switch_{name}_seconds"));
         assert!(counts.is_sorted(), "{name}: {counts:?}");
-        // The snapshot is taken while the slot thread goes on.
+        // The snapshot is taken while the slot thread continues.
         assert!((counts.last().unwrap() - switches).abs() <= 2.0, "{name}: {counts:?}, {switches} switches");
     }
     let cpu = |m: &Metrics, place| m.value("cosched_gang_cpu_seconds_total", &[("where", place)]);

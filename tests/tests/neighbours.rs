@@ -1,5 +1,5 @@
-//! Fair to neighbours (docs/decisions/0046): programs that are no jobs have what plain Linux would give them, and whatever dies, no job stays
-//! held or below the others.
+//! Fair to neighbours (docs/decisions/0046): programs that are not jobs get what plain Linux would give them, and whatever dies, no job stays
+//! stopped or below the others.
 //!
 //! All comparisons are ratios within one run.
 
@@ -52,7 +52,7 @@ fn number(file: &PathBuf) -> u64 {
     std::fs::read_to_string(file).unwrap().trim().parse().unwrap()
 }
 
-/// As many hogs as CPUs beside one gang, once slots are divided between them.
+/// One hog per CPU beside one gang, once slots are divided between them.
 fn scene() -> Option<(Daemon, u64, Vec<Hog>)> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if !needs_root() {
@@ -73,7 +73,7 @@ fn scene() -> Option<(Daemon, u64, Vec<Hog>)> {
 #[test]
 fn busy_sessions_have_what_linux_gives_them_and_the_gang_has_the_rest() {
     let Some((d, job, hogs)) = scene() else { return };
-    // On each CPU a session weighs 1024, and the gang, if it were a session, half of that.
+    // On each CPU a session has weight 1024, and the gang, if it were a session, half of that.
     let fair = 2.0 / 3.0;
     clean_look(|| {
         let read = || (hogs.iter().map(Hog::used_us).sum::<u64>(), procs::cpu_usec(&d.v2_job(job)));

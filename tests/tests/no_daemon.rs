@@ -1,4 +1,4 @@
-//! Where no daemon can run a command runs all the same, and its processes wait well.
+//! Where no daemon can run, a command still runs, and its processes wait well.
 
 use cosched_tests::users::ANN;
 use cosched_tests::{bin_dir, needs_root, program, stderr, stdout};
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 const SAYS: &str = "cosched: the command runs, but not as a job: ";
 
-/// The programs, where every user reaches them.
+/// The programs, in a place that every user can reach.
 fn installation(more: Option<&str>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let own = ["cosched", "coschedd", "cosched-guard", "libcosched_wait.so", "libcosched_preload.so"];
@@ -21,7 +21,7 @@ fn installation(more: Option<&str>) -> tempfile::TempDir {
     folder
 }
 
-/// `cosched WORDS` as a user who has nothing but a directory.
+/// `cosched WORDS` as a user who has only a directory.
 fn as_ann(installed: &Path, home: &Path, words: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "60"]).arg(installed.join("cosched")).args(words).uid(ANN).gid(ANN).current_dir(home);
@@ -55,13 +55,13 @@ fn a_user_without_a_cgroup_has_ranks_that_wait_well() {
     let inside = "\"$0\" run -- sh -c 'exit 7'";
     let out = run(&["run", "--", "sh", "-c", inside, &installed.path().join("cosched").display().to_string()]);
     assert_eq!((out.status.code(), stderr(&out).lines().count()), (Some(7), 1), "said once: {}", stderr(&out));
-    // What an inner one asks for holds, and the library is there once.
+    // The request of an inner one takes precedence, and the library is loaded only once.
     let inner = "echo $COSCHED_WAIT; \"$0\" run --wait spin-yield -- sh -c 'echo $COSCHED_WAIT $LD_PRELOAD'; \"$0\" run --wait off -- sh -c 'echo [$LD_PRELOAD]'";
     let own = installed.path().join("cosched").display().to_string();
     let out = run(&["run", "--", "sh", "-c", inner, &own]);
     let library = installed.path().join("libcosched_preload.so");
     assert_eq!(stdout(&out), format!("spin-block\nspin-yield {}\n[]\n", library.display()), "{}", stderr(&out));
-    // Elsewhere the mark means nothing.
+    // In another place the mark means nothing.
     let out = run(&["run", "--", "sh", "-c", "COSCHED_NO_DAEMON=1 \"$0\" run -- true", &own]);
     assert_eq!(stderr(&out).lines().count(), 2, "{}", stderr(&out));
     let out = run(&["run", "--policy", "gang", "--", "touch", "made"]);

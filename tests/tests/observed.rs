@@ -1,4 +1,4 @@
-//! What others see of a daemon without asking it, and of gangs that use no CPU.
+//! What can be observed of a daemon without a request to it, and of gangs that use no CPU.
 
 use cosched_api::{JobState, STATUS_FILE_FORMAT, StatusFile};
 use cosched_tests::{Daemon, needs_root, procs, stdout, wait_until};
@@ -25,7 +25,7 @@ fn the_status_file_follows_every_change_and_is_never_torn() {
     assert_eq!(read(&path).unwrap().format, STATUS_FILE_FORMAT);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // A reader that never waits: it would see a torn file.
+        // A reader that does not synchronise: it would see a torn file.
         let reader = scope.spawn(|| {
             let mut reads = 0;
             while !stop.load(Relaxed) {
@@ -85,7 +85,7 @@ fn a_gang_that_sleeps_for_very_long_is_dropped_and_its_user_is_told() {
     };
     assert!(row(sleeper).unwrap().contains("dropped"), "{:?}", row(sleeper));
     assert!(stdout(&d.cosched(&["show", &sleeper.to_string()])).contains("gives it slots"));
-    // It uses CPU again: it runs, by Linux, and is not waited for.
+    // It uses CPU again: it runs, scheduled by Linux, and is not waited for.
     std::fs::write(&fifo, "go").unwrap();
     let before = procs::cpu_usec(&d.v2_job(sleeper));
     assert!(wait_until(|| procs::cpu_usec(&d.v2_job(sleeper)) > before + 500_000), "it must run");
@@ -124,7 +124,7 @@ fn off_hours_have_their_own_shares() {
     assert!(interactive > 1.5 * batch, "{interactive} {batch}");
     assert!(stdout(&d.cosched(&["status"])).contains("working hours"));
     drop(d);
-    // Nobody works now: the hours of all days but today's and its neighbours'.
+    // It is not a working hour now: the hours of all days except today and its neighbours.
     let date = std::process::Command::new("date").arg("+%u").output().unwrap();
     let today: usize = stdout(&date).trim().parse().unwrap();
     let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];

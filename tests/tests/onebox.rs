@@ -1,4 +1,4 @@
-//! One machine with queues, admission by memory and a ceiling, kept in a file.
+//! One machine with queues, admission by memory and a ceiling, stored in a file.
 
 use cosched_api::{Job, JobState, PolicyRequest};
 use cosched_tests::{Daemon, clean_look, needs_root, procs, stderr, wait_until};
@@ -24,7 +24,7 @@ fn becomes(d: &Daemon, id: u64, wanted: JobState) {
     assert!(wait_until(|| state(d, id) == Some(wanted)), "job {id} is {:?}, not {wanted:?}", state(d, id));
 }
 
-/// It has its processes, and they are not frozen.
+/// Whether it has processes that are not frozen.
 fn runs(d: &Daemon, id: u64) -> bool {
     state(d, id) == Some(JobState::Running) && !d.job_pids(id).is_empty()
 }
@@ -83,7 +83,7 @@ fn queues_refuse_what_exceeds_them_and_an_exclusive_one_waits_for_the_machine() 
     assert_eq!(state(&d, late), Some(JobState::Waiting), "nobody joins a job of an exclusive queue");
     kill(&d, night);
     until_runs(&d, late);
-    // Its queue's time is over soon.
+    // Its queue's time limit is reached soon.
     becomes(&d, late, JobState::Ended);
     until_nothing_is_left(&d);
 }
@@ -101,10 +101,10 @@ fn memory_is_never_oversubscribed_and_who_waits_is_told_why() {
     assert!(wait_until(|| waits().is_some()), "{:?}", d.client().jobs(false));
     let waiting = waits().unwrap();
     assert!(waiting.waits_for.as_deref().is_some_and(|why| why.contains("memory")), "{:?}", waiting.waits_for);
-    // It takes nothing that the second one will need: it is backfilled past it.
+    // It uses nothing that the second job will need: it is backfilled past it.
     let third = detach(&d, &["--mem", "100M"]);
     until_runs(&d, third);
-    // For this one there is no room beside the two that run.
+    // There is no room for this one beside the two running jobs.
     let fourth = detach(&d, &["--mem", "300M"]);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(state(&d, fourth), Some(JobState::Waiting));
@@ -161,7 +161,7 @@ fn a_killed_daemon_comes_back_with_jobs_and_queues_as_they_were() {
     let suspended = detach(&d, &["--mem", "10M", "--class", "standby"]);
     until_runs(&d, suspended);
     assert!(d.cosched(&["suspend", &suspended.to_string()]).status.success());
-    // The later ones of the first queue come before the earlier one of the second.
+    // The later jobs of the first queue come before the earlier one of the second.
     let waiting = ["night", "day", "day"].map(|queue| detach(&d, &["--mem", "800M", "--queue", queue]));
     let order = [waiting[1], waiting[2], waiting[0]];
     let pids = d.job_pids(running);
@@ -224,7 +224,7 @@ fn queues_come_and_go_under_jobs_that_run() {
     assert_eq!(state(&d, waiting), Some(JobState::Waiting));
     assert_eq!(d.client().jobs(false).unwrap().jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [old, new, waiting]);
 
-    // Other queues: the job that waits moves with the queue's name.
+    // Other queues: the waiting job moves with the queue's name.
     d.stop();
     d.configure(&with(
         "memory = \"1G\"\n[[queue]]\nname = \"express\"\n[[queue]]\nname = \"day\"\nmemory_max = \"950M\"\n",
@@ -299,14 +299,14 @@ fn a_full_disk_stops_no_job_and_loses_none() {
     let waiting = detach(&d, &["--mem", "900M"]);
     assert_eq!(state(&d, waiting), Some(JobState::Waiting));
     let filler = procs::fill_disk(&d.state_dir());
-    // What is left of the last page of a file takes some more.
+    // The rest of the last page of a file has room for some more.
     let code = |_| d.cosched(&["run", "--", "true"]).status.code();
     let refused = (0..20).map(code).find(|code| *code != Some(0)).flatten();
     assert_eq!(refused, Some(125), "who asks is not answered");
     let is_told = || d.client().status().unwrap().warnings.iter().any(|warning| warning.why.contains("space"));
     assert!(wait_until(is_told), "{:?}", d.client().status().unwrap().warnings);
     assert!(runs(&d, running));
-    // Also without room a job can be ended.
+    // Even without room a job can be ended.
     kill(&d, running);
     assert!(wait_until(|| d.job_pids(running).is_empty()));
     std::fs::remove_file(filler).unwrap();
@@ -333,7 +333,7 @@ fn damaged_keys_are_set_aside_with_the_journal_and_what_runs_goes_on() {
     let journal = d.state_dir().join("journal");
     let lines = std::fs::read_to_string(&journal).unwrap();
     let lines: Vec<&str> = lines.split_inclusive('\n').collect();
-    // Every second of those with keys.
+    // Every second line with keys.
     let keys: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].contains(" {\"keys\":")).collect();
     assert!(keys.len() > 3, "{lines:?}");
     let is_damaged = |at: usize| keys.iter().skip(1).step_by(2).any(|damaged| *damaged == at);
@@ -376,7 +376,7 @@ fn a_signal_does_the_same_with_queues_and_without() {
         kill(&["--grace", "1h"]);
         assert!(wait_until(|| signals().len() == 2), "{:?}", signals());
         assert!(!d.job_pids(id).is_empty(), "it takes no notice of TERM");
-        // Nobody waits for the hour.
+        // The test does not wait for the hour to pass.
         kill(&["-9"]);
         until_nothing_is_left(&d);
         signals()

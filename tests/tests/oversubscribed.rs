@@ -1,20 +1,20 @@
 //! More ranks than CPUs: what cosched loads into a program by default never makes it wait worse than it does by itself. And more threads
-//! than CPUs that only spin, which `--wait micro` is for.
+//! than CPUs that only spin, for which there is `--wait micro`.
 //!
-//! Each runtime that is installed; plain, with the library alone (no daemon), and as a job by default, in turns; then two
-//! jobs at once. Only ratios within one run count, with bounds that are far from what is measured: docs/waiting.md.
+//! Each installed runtime: plain, with the library alone (no daemon), and as a job by default, in turns; then two jobs at once. Only
+//! ratios within one run count, with bounds that are far from what is measured: docs/waiting.md.
 
 use cosched_tests::{Daemon, needs_root, program, stderr, target};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The least part of the plain rate. What this is here for was a part of 0.25 and less.
+/// The minimum fraction of the plain rate. The fault that this test is for led to a fraction of 0.25 and less.
 const LEAST: f64 = 0.5;
 const ROUNDS: usize = 2;
 
 struct Runtime {
     launcher: Vec<String>,
     program: String,
-    /// By itself it spins without ever giving way, so a crowd must be much better by default.
+    /// By itself it spins without ever yielding, so a crowd must be much better by default.
     only_spins: bool,
 }
 
@@ -28,14 +28,14 @@ impl Runtime {
         Some(Runtime { launcher: words, program, only_spins })
     }
 
-    /// The words of a run, with these between launcher and program.
+    /// The words of a run, with `between` put between launcher and program.
     fn words(&self, between: &[String]) -> Vec<String> {
         let options = ["--grain-loops", "8000", "--seconds", "0.4", "--json"].map(str::to_owned);
         [&self.launcher[..], between, std::slice::from_ref(&self.program), &options].concat()
     }
 }
 
-/// In the environment in which root may start MPI; it ends within half a minute.
+/// In the environment in which root may start MPI programs; it is ended within half a minute.
 fn start(mut command: Command, args: &[String]) -> Child {
     for product in ["OMPI", "PRTE"] {
         for what in ["ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"] {
@@ -45,7 +45,7 @@ fn start(mut command: Command, args: &[String]) -> Child {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Iterations per second; none when it was not done in time.
+/// Iterations per second; 0 when it did not finish in time.
 fn rate(output: &Output) -> f64 {
     let said = String::from_utf8_lossy(&output.stdout);
     let field = said.split("\"iterations_per_s\":").nth(1).and_then(|rest| rest.split(',').next());
@@ -95,7 +95,7 @@ fn never_worse(runtime: Option<Runtime>) {
     }
 }
 
-/// The sum of the rates of so many at once.
+/// The sum of the rates of `count` concurrent runs.
 fn together(count: usize, start: impl Fn() -> Child) -> f64 {
     let all: Vec<Child> = (0..count).map(|_| start()).collect();
     all.into_iter().map(|child| rate(&child.wait_with_output().unwrap())).sum()
@@ -127,7 +127,7 @@ fn mpich() {
     never_worse(Runtime::new(installed("mpiexec.mpich"), &["-bind-to", "none"], "mpich/barrier-mpi", true));
 }
 
-/// Nothing that is loaded sees their waits, and no gang helps one job (decision 0050: ten times as fast).
+/// No loaded library sees their waits, and gang scheduling does not help a single job (decision 0050: ten times as fast).
 #[test]
 fn threads_that_only_spin() {
     let Some(program) = program("barrier-omp").filter(|_| needs_root()) else { return };

@@ -12,7 +12,7 @@ fn installed(command: &str) -> bool {
     found
 }
 
-/// Two copies at once under gang scheduling; both must end well.
+/// Two copies at once under gang scheduling; both must succeed.
 fn two_at_once(args: &[&str], check: impl Fn(&str)) {
     if !needs_root() {
         return;

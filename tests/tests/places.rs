@@ -1,4 +1,4 @@
-//! Places: the CPUs that a gang has to itself, as its programs and its users see them.
+//! Places: the CPUs that a gang has for itself, as its programs and its users see them.
 //!
 //! All comparisons are ratios within one run.
 
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Which CPUs a process may use, by the kernel.
+/// Prints the CPUs that a process may use, according to the kernel.
 const ALLOWED: &str = "grep Cpus_allowed_list /proc/self/status | cut -f2";
 
-/// Some CPU time, then where it was spent.
+/// Uses some CPU time, then prints where it was spent.
 const WORK: &str =
     "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; grep Cpus_allowed_list /proc/self/status | cut -f2";
 
-/// A program that sees no library of ours and prints how many CPUs it may use.
+/// A static program that loads none of our libraries and prints how many CPUs it may use.
 const STATIC_C: &str = "#define _GNU_SOURCE\n#include <sched.h>\n#include <stdio.h>\n\
     int main(void) { cpu_set_t s; sched_getaffinity(0, sizeof s, &s); printf(\"%d\\n\", CPU_COUNT(&s)); return 0; }\n";
 
@@ -35,7 +35,7 @@ fn kill(d: &Daemon, id: u64) {
     assert!(d.cosched(&["kill", "-s", "KILL", &id.to_string()]).status.success());
 }
 
-/// The CPUs that each process of a job may use, by the kernel.
+/// The CPUs that each process of a job may use, according to the kernel.
 fn allowed(d: &Daemon, id: u64) -> Vec<String> {
     let of = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/status")).ok();
     let lists = d.job_pids(id).iter().filter_map(of).collect::<Vec<_>>();
@@ -53,7 +53,7 @@ fn is_at(d: &Daemon, id: u64, list: &str) -> bool {
     !all.is_empty() && all.iter().all(|one| one == list)
 }
 
-/// The launchers of both MPIs, as far as they are here.
+/// The launchers of both MPIs, as far as they are installed.
 fn launchers() -> Vec<PathBuf> {
     let found: Vec<PathBuf> = ["mpirun.openmpi", "mpirun.mpich"]
         .iter()

@@ -1,4 +1,4 @@
-//! `cosched record` with real MPI programs: what was recorded is what the program did, and the simulator does the same.
+//! `cosched record` with real MPI programs: the recording matches what the program did, and the simulator does the same.
 
 use cosched_tests::{PATIENCE, bin_dir, procs, stderr, stdout, wait_until};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// An MPI: its name in a profile, its compiler and its launcher, and where the test programs for it lie.
+/// An MPI: its name in a profile, its compiler and its launcher, and the directory of its test programs.
 const MPIS: [(&str, &str, &str, &str); 2] = [
     ("Open MPI", "mpicc.openmpi", "mpirun.openmpi", "build/programs"),
     ("MPICH", "mpicc.mpich", "mpiexec.mpich", "build/programs/mpich"),
@@ -45,7 +45,7 @@ fn profile(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The program of this test for each MPI that is here: (name, launcher, program).
+/// The program of this test for each installed MPI: (name, launcher, program).
 fn known(dir: &Path) -> Vec<(&'static str, &'static str, String)> {
     let mut found = Vec::new();
     for (name, compiler, launcher, _) in MPIS {
@@ -73,7 +73,7 @@ fn sum(operations: &Value, times: u64, to: &mut impl FnMut(&Value, u64)) {
     }
 }
 
-/// How often each event stands in a task's operations, by a text that names it.
+/// How often each event occurs in a task's operations, by a text that names it.
 fn events(task: &Value) -> std::collections::BTreeMap<String, u64> {
     let mut found = std::collections::BTreeMap::new();
     sum(&task["operations"], 1, &mut |step, times| {
@@ -125,17 +125,17 @@ fn check_task(task: &Value, rank: u64, ranks: u64, elapsed_s: f64) {
     let sent = |to: u64, bytes: u64| count(format!("{{\"send\":{{\"bytes\":{bytes},\"to\":{to}}}}}"));
     let received = |from: u64, bytes: u64| count(format!("{{\"receive\":{{\"bytes\":{bytes},\"from\":{from}}}}}"));
     assert_eq!((sent(right, 800), received(left, 800)), (20, 20), "rank {rank} of {ranks}: {found:?}");
-    // 8 bytes also go once to itself.
+    // It also sends 8 bytes to itself once.
     assert_eq!((sent(right, 8), received(left, 8)), (20, 20), "rank {rank} of {ranks}: {found:?}");
-    // The one to the right in the reversed communicator is the one to the left.
+    // In the reversed communicator, the right neighbour is the left one.
     assert_eq!((sent(left, 56), received(right, 56), sent(rank, 8)), (1, 1, 1), "rank {rank} of {ranks}: {found:?}");
     let together: Vec<(&String, &u64)> = found.iter().filter(|(text, _)| text.contains("allreduce")).collect();
     assert_eq!(together.iter().map(|(_, times)| **times).sum::<u64>(), 20, "{found:?}");
     let nonblocking = found.iter().filter(|(text, _)| text.contains("\"begin\"") || text.contains("\"end\""));
     assert_eq!(nonblocking.map(|(_, times)| *times).sum::<u64>(), 2, "{found:?}");
     assert_eq!((task["messages"].as_u64(), task["received"].as_u64()), (Some(42), Some(42)));
-    // 20 ms of computation of its own clock, longer where others have the CPU; 100 ms of sleep, which are not in it. The sleep
-    // between tests is no I/O.
+    // 20 ms of computation by its own clock, longer where others have the CPU; 100 ms of sleep, which are not included. The
+    // sleep between tests is no I/O.
     let compute_s = number(&task["compute_s"]);
     assert!(compute_s >= 0.020 && compute_s + 0.09 < elapsed_s, "{compute_s} of {elapsed_s}");
     assert!(number(&task["io_s"]) >= 0.09, "{}", task["io_s"]);
@@ -144,8 +144,8 @@ fn check_task(task: &Value, rank: u64, ranks: u64, elapsed_s: f64) {
     assert!((compute_ns as f64 / 1e9 - compute_s).abs() < 1e-9, "nothing is lost by writing loops");
 }
 
-/// Alone in the simulator it takes at least the computation and I/O of its longest task, and at most as long as it took
-/// on this machine, where others may have disturbed it (plus a tenth, for the costs of messages are estimates).
+/// Alone in the simulator it takes at least the computation and I/O of its longest task, and at most as long as it took on
+/// this machine, where others may have disturbed it (plus a tenth, because the costs of messages are estimates).
 fn replay(dir: &Path, profile: &Value) {
     let out =
         run(dir, &["--json", "sim", "program", "--profile", "p.json", "--copies", "1", "--strategies", "GS", "-q"]);
@@ -251,7 +251,7 @@ fn an_interrupt_ends_the_job_and_keeps_the_recording() {
     }
 }
 
-/// Whether a process runs this program; it may take a moment to go.
+/// Whether a process runs this program; it may take a moment to end.
 fn procs_of(program: &str) -> bool {
     let runs = || {
         std::fs::read_dir("/proc")

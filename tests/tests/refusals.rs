@@ -1,11 +1,11 @@
-//! What bad input gets: what happened, why, what to do, a documented exit code, and nothing changed.
+//! Bad input gets what happened, why, a hint, a documented exit code, and changes nothing.
 
 use cosched_api::JobState;
 use cosched_tests::{Daemon, needs_root, stderr, stdout, wait_until};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-/// A user who is not root: nobody.
+/// A user who is not root: the user `nobody`.
 const NOBODY: u32 = 65534;
 
 fn as_nobody(d: &Daemon, args: &[&str]) -> Output {
@@ -18,7 +18,7 @@ fn open_to_all(d: &Daemon) {
     std::fs::set_permissions(d.dir.path(), mode).unwrap();
 }
 
-/// The programs must be reachable for nobody; a checkout below a private home is not.
+/// The user `nobody` must be able to reach the programs; a checkout below a private home is not reachable.
 fn nobody_can_execute() -> bool {
     let path = cosched_tests::bin_dir().join("cosched");
     let ok = Command::new(path).arg("--version").uid(NOBODY).gid(NOBODY).output().is_ok_and(|o| o.status.success());

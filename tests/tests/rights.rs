@@ -1,4 +1,4 @@
-//! What one user must not be able to do to another, each tried for real: by threads that have become that user.
+//! What one user must not be able to do to another, each really tried: by threads that have become that user.
 
 use cosched_api::{
     Class, ClassRequest, ClientError, ErrorCode, ExitReport, ExitStatus, JobRequest, JobState, KillRequest,
@@ -45,7 +45,7 @@ fn a_user_touches_no_job_of_another() {
         ]
     });
     for (index, result) in results.into_iter().enumerate() {
-        // Signal 0 is refused as no signal before anybody asks whose job it is.
+        // Signal 0 is refused as an invalid signal before the job's owner is checked.
         let expected = if index == 3 { ErrorCode::Invalid } else { ErrorCode::Forbidden };
         assert_eq!(code(result), expected, "attempt {index}");
     }
@@ -66,7 +66,7 @@ fn nobody_forges_the_owner_of_a_job() {
         let answer = as_user(&d, BOB, |_| raw(&d, "POST", "/v1/jobs", "", &body));
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("unknown field"), "{answer}");
     }
-    // Headers as proxies write them change nothing either.
+    // Headers as proxies write them change nothing, either.
     let header = "X-Remote-User: root\r\nAuthorization: Basic cm9vdDo=\r\nX-Uid: 0\r\n";
     let answer = as_user(&d, BOB, |_| raw(&d, "POST", "/v1/jobs", header, "{\"command\":[\"x\"],\"pid\":0}"));
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -95,7 +95,7 @@ fn an_owner_is_named_by_administrators_only() {
     });
     let mut root = d.client();
     assert_eq!(code(root.register(&job_for(u32::MAX))), ErrorCode::Invalid);
-    // Nobody's process comes with it, or root's could end in a user's hands.
+    // No process comes with it; otherwise root's could end in a user's hands.
     let of_root = Sleeper::of(0);
     for pid in [std::process::id() as i32, of_root.pid()] {
         assert_eq!(code(root.register(&JobRequest { pid, ..job_for(ANN) })), ErrorCode::Invalid, "pid {pid}");
@@ -103,7 +103,8 @@ fn an_owner_is_named_by_administrators_only() {
     let express = JobRequest { class: Some(Class::Express), ..job_for(ANN) };
     let job = root.register(&express).unwrap();
     assert_eq!((job.uid, job.class), (ANN, Class::Express));
-    // It is Ann's as if she had registered it: she may use it, root's processes stay out, and Bob may do nothing.
+    // It belongs to Ann as if she had registered it: she may use it, root's processes are refused, and Bob may do
+    // nothing.
     let (hers, bobs) = (Sleeper::of(ANN), Sleeper::of(BOB));
     assert_eq!(code(root.add_process(job.id, &process(of_root.pid()))), ErrorCode::Forbidden);
     assert_eq!(as_user(&d, BOB, |c| code(c.add_process(job.id, &process(bobs.pid())))), ErrorCode::Forbidden);
@@ -127,13 +128,14 @@ fn no_process_of_another_user_enters_a_job() {
     let (of_bob, of_root, of_ann) = (Sleeper::of(BOB), Sleeper::of(0), Sleeper::of(ANN));
     let me = std::process::id() as i32;
     as_user(&d, ANN, |c| {
-        // Another user's, root's, init, and the very process that asks: its thread is Ann's, the process is root's.
+        // Another user's, root's, init, and the requesting process itself: its thread is Ann's, the process is root's.
         for pid in [of_bob.pid(), of_root.pid(), 1, d.pid(), me] {
             assert_eq!(code(c.add_process(anns, &process(pid))), ErrorCode::Forbidden, "pid {pid}");
             assert_eq!(code(c.register(&JobRequest { pid, ..empty_job(None) })), ErrorCode::Forbidden, "pid {pid}");
         }
     });
-    // An administrator may help, but not put himself into a user's hands: the user could kill what is in his job.
+    // An administrator may help, but not put root's own processes into a user's hands: the user could kill what is in
+    // the job.
     let mut root = d.client();
     assert_eq!(code(root.add_process(anns, &process(of_root.pid()))), ErrorCode::Forbidden);
     root.add_process(anns, &process(of_ann.pid())).unwrap();
@@ -141,7 +143,7 @@ fn no_process_of_another_user_enters_a_job() {
         assert!(!cgroups(pid).contains(&format!("{}/job-", d.cgroup)), "{pid}: {}", cgroups(pid));
     }
     assert!(cgroups(of_ann.pid()).contains(&format!("{}/job-{anns}", d.cgroup)));
-    // Into his own job he may put anybody's.
+    // Into root's own job, root may put any user's process.
     let own = root.register(&empty_job(None)).unwrap().id;
     root.add_process(own, &process(of_bob.pid())).unwrap();
     assert_eq!(as_user(&d, BOB, |c| code(c.remove_process(own, &process(of_bob.pid())))), ErrorCode::Forbidden);
@@ -181,7 +183,7 @@ fn a_dead_process_a_thread_and_a_number_that_is_none_are_refused() {
     let (id, first) = job_of(&d, ANN);
     let mut dead = Sleeper::of(ANN);
     dead.kill();
-    // Not yet waited for: a zombie has a number still.
+    // Not yet waited for: a zombie still has a number.
     assert!(wait_until(|| std::fs::read_to_string(format!("/proc/{}/stat", dead.pid())).unwrap().contains(") Z ")));
     let refused = |pid: i32| as_user(&d, ANN, |c| code(c.add_process(id, &process(pid))));
     assert_eq!(refused(dead.pid()), ErrorCode::NotFound);
@@ -226,7 +228,7 @@ fn a_process_with_the_number_of_a_dead_one_is_not_taken_for_it() {
         assert_eq!(code(c.remove_process(id, &request)), ErrorCode::NotFound);
     });
     assert_eq!(d.job_pids(id), [first.pid()]);
-    // By its own start time it may enter.
+    // With its own start time it may enter.
     let right = ProcessRequest { pid: other.pid(), start_ticks: Some(start_ticks(other.pid())) };
     as_user(&d, ANN, |c| c.add_process(id, &right).map(drop)).unwrap();
     assert!(d.job_pids(id).contains(&other.pid()));
@@ -245,12 +247,12 @@ fn a_process_leaves_to_where_it_came_from() {
         assert_eq!(code(c.remove_process(id, &process(sleeper.pid()))), ErrorCode::NotFound);
         let job = c.add_process(id, &process(sleeper.pid())).unwrap();
         assert_eq!((job.pid, job.r#use.unwrap().processes), (sleeper.pid(), Some(1)));
-        // Again: it is there, and that is fine. Into a second job: not before it has left the first.
+        // Again: it is already in the job, which is accepted. Into a second job: not before it has left the first.
         c.add_process(id, &process(sleeper.pid())).unwrap();
         let second = c.register(&empty_job(None)).unwrap().id;
         assert_eq!(code(c.add_process(second, &process(sleeper.pid()))), ErrorCode::Conflict);
         assert_ne!(cgroups(sleeper.pid()), before);
-        // A suspended job's process is stopped; one that leaves goes on.
+        // A suspended job's process is stopped; one that leaves the job continues.
         c.suspend(id).unwrap();
         assert!(wait_until(|| d.frozen(id)));
         c.remove_process(id, &process(sleeper.pid())).unwrap();
@@ -270,7 +272,7 @@ fn a_job_without_a_process_outlives_the_daemon_and_their_number_is_limited() {
     let ids = as_user(&d, ANN, |c| (0..16).map(|_| c.register(&empty_job(None)).unwrap().id).collect::<Vec<u64>>());
     assert_eq!(as_user(&d, ANN, |c| code(c.register(&empty_job(None)))), ErrorCode::Conflict);
     as_user(&d, BOB, |c| c.register(&empty_job(None)).map(drop)).unwrap();
-    // One that is killed makes room: it has no process whose end would end it.
+    // A job that is killed makes room: it has no process whose end would end it.
     as_user(&d, ANN, |c| {
         assert_eq!(
             c.kill(ids[0], &KillRequest { signal: 15, grace_ms: None, here: false }).unwrap().state,
@@ -306,7 +308,7 @@ fn resources_are_checked_given_and_changed() {
     };
     let ask = |nodes: &[NodeResources]| JobRequest { nodes: nodes.to_vec(), ..empty_job(None) };
     let mut c = d.client();
-    // More than there is, and content with less.
+    // Requests more than the node has, and is content with less.
     let job = c.register(&ask(&[of(Some(have + 3), Some(1))])).unwrap();
     assert_eq!((job.cpus, job.mem_bytes, job.nodes[0].cpus), (have, Some(5 << 20), Some(have)));
     assert_eq!((job.nodes[0].name.as_str(), job.nodes[0].disk_bytes), (node.as_str(), Some(1 << 30)));
@@ -383,7 +385,7 @@ fn a_client_of_another_version_is_told_so() {
     let refused = raw(&d, "GET", "/v1/jobs", "Cosched-Api: 2.0\r\n", "");
     assert!(refused.starts_with("HTTP/1.1 422 ") && refused.contains("version 2.0 of the interface"), "{refused}");
     assert!(raw(&d, "GET", "/v1/jobs", "Cosched-Api: new\r\n", "").starts_with("HTTP/1.1 400 "));
-    // A later MINOR, and a client from before there was a header, are served.
+    // A later MINOR, and a client from before the header existed, are served.
     for header in ["Cosched-Api: 1.99\r\n", ""] {
         let answer = raw(&d, "GET", "/v1/version", header, "").to_ascii_lowercase();
         assert!(answer.starts_with("http/1.1 200 ") && answer.contains("\r\ncosched-api: 1."), "{answer}");

@@ -1,4 +1,5 @@
-//! One user without root: a daemon in a delegated cgroup subtree, started on demand, and what he is told without one.
+//! One user without root: a daemon in a delegated cgroup subtree, started on demand, and the messages without such a
+//! subtree.
 
 use cosched_tests::{bin_dir, needs_root, procs, stderr, stdout, wait_until};
 use std::os::unix::fs::chown;
@@ -7,7 +8,7 @@ use std::process::{Command, Output};
 
 const NOBODY: u32 = 65534;
 
-/// Cgroups that belong to nobody, and a home of his; all of it goes again.
+/// Cgroups that belong to the user `nobody`, and a home directory; all of it is removed at the end.
 struct Delegation {
     name: String,
     home: tempfile::TempDir,
@@ -17,7 +18,7 @@ impl Delegation {
     fn new(delegate: bool) -> Delegation {
         let home = tempfile::Builder::new().prefix("cst-").tempdir().unwrap();
         chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        // As unique as his home.
+        // As unique as the name of the home directory.
         let name = home.path().file_name().expect("a name").to_string_lossy().into_owned();
         let d = Delegation { name, home };
         for dir in d.dirs().iter().filter(|_| delegate) {
@@ -30,13 +31,13 @@ impl Delegation {
         d
     }
 
-    /// His cgroup in the v2 hierarchy and, in the hybrid layout, in the v1 cpu and memory hierarchies.
+    /// The user's cgroup in the v2 hierarchy and, in the hybrid layout, in the v1 cpu and memory hierarchies.
     fn dirs(&self) -> Vec<PathBuf> {
         let named = |m: &PathBuf| *m == procs::v2_mount() || m.ends_with("cpu") || m.ends_with("memory");
         procs::cgroup_mounts().into_iter().filter(named).map(|m| m.join(&self.name)).collect()
     }
 
-    /// Runs `cosched ARGS` as nobody, from inside his cgroups where they exist.
+    /// Runs `cosched ARGS` as the user `nobody`, from inside the user's cgroups where they exist.
     fn cosched(&self, args: &[&str]) -> Output {
         let enter = self.dirs().into_iter().filter(|d| d.exists());
         let enter: String = enter.map(|d| format!("echo $$ > {}/cgroup.procs && ", d.display())).collect();

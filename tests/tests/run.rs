@@ -150,7 +150,7 @@ fn a_short_job_does_not_wait_for_a_boundary_when_a_cpu_is_free() {
     if !needs_root() {
         return;
     }
-    // Slots of 30 s: whoever waits for a boundary waits longer than this test's patience.
+    // Slots of 30 s: a process that waits for a slot boundary waits longer than this test's time limit.
     let d = Daemon::start("slot_length = \"30s\"\n");
     let busy = d.detach(&["--cpus", "1", "--", "sh", "-c", "while :; do :; done"]);
     let mut short = d.spawn_run(&["--cpus", "1", "--", "true"]);
@@ -158,7 +158,7 @@ fn a_short_job_does_not_wait_for_a_boundary_when_a_cpu_is_free() {
     assert!(d.cosched(&["kill", "-s", "KILL", &busy.to_string()]).status.success());
 }
 
-/// `cosched run` out of the root of the v1 memory cgroups, where there are any: who stands in another one stays there.
+/// Runs `cosched run` from the root of the v1 memory cgroups, if they exist: a process in any other one stays there.
 fn run_from_the_root_of_memory(d: &Daemon, script: &str) -> Child {
     let root = procs::cgroup_mounts().into_iter().find(|mount| mount.join("memory.limit_in_bytes").exists());
     let enter = root.map_or_else(String::new, |root| format!("echo $$ >{}/cgroup.procs;", root.display()));
@@ -168,7 +168,7 @@ fn run_from_the_root_of_memory(d: &Daemon, script: &str) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh runs")
 }
 
-/// Alone and as a cluster of one, whose records are others.
+/// On a single machine, and as a cluster of one node, whose records differ.
 #[test]
 fn a_job_that_is_killed_for_lack_of_memory_is_told_so() {
     if !needs_root() {
@@ -177,7 +177,7 @@ fn a_job_that_is_killed_for_lack_of_memory_is_told_so() {
     for config in ["", "memory = \"400M\"\n"] {
         let d = Daemon::start(config);
         let go = d.dir.path().join("go");
-        // Should the limit not hold, it ends by itself before the machine has no memory.
+        // If the limit does not work, it ends by itself before the machine runs out of memory.
         let wait = format!("until test -e {}; do sleep 0.05; done", go.display());
         let run = run_from_the_root_of_memory(&d, &format!("{wait}; ulimit -v 1000000; exec tail /dev/zero"));
         assert!(wait_until(|| d.client().jobs(true).unwrap().jobs.iter().any(|job| !job.cgroup.is_empty())));

@@ -1,4 +1,4 @@
-//! Shares of the slots on real processes: what a job has at most, and that nothing stays stopped for it.
+//! Shares of the slots on real processes: the maximum that a job gets, and that nothing stays stopped because of it.
 //!
 //! All comparisons are ratios within one run.
 
@@ -10,7 +10,8 @@ use std::time::Duration;
 const SPIN_2: &str = "while :; do :; done & while :; do :; done";
 const CONFIG: &str = "slot_length = \"20ms\"\n";
 
-/// Whether these jobs have these parts of the machine's time in the next two seconds. What other programs use, jobs may lack.
+/// Whether these jobs get these fractions of the machine's time in the next two seconds. Time used by other programs may be
+/// missing from the jobs'.
 fn have(d: &Daemon, jobs: &[u64], wanted: &[f64]) -> Result<(), String> {
     let read = || jobs.iter().map(|id| procs::cpu_usec(&d.v2_job(*id))).collect::<Vec<_>>();
     let (before, machine) = (read(), procs::cpu_time());
@@ -26,7 +27,7 @@ fn have(d: &Daemon, jobs: &[u64], wanted: &[f64]) -> Result<(), String> {
     }
 }
 
-/// A job that spins on two CPUs, and how much of them it is to have at most.
+/// A job that spins on two CPUs, with the maximum share of them.
 fn spinner(d: &Daemon, share: &str) -> u64 {
     d.detach(&["--cpus", "2", "--share", share, "--", "sh", "-c", SPIN_2])
 }

@@ -1,10 +1,10 @@
-//! `cosched shim`: a launcher that is called by name is a job.
+//! `cosched shim`: a launcher that is called by its name becomes a job.
 
 use cosched_tests::{Daemon, bin_dir, needs_root, stderr, stdout};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The names of all jobs there were.
+/// The names of all jobs so far.
 fn jobs(d: &Daemon) -> Vec<String> {
     d.client().jobs(true).unwrap().jobs.into_iter().map(|job| job.name).collect()
 }
@@ -47,7 +47,7 @@ fn each_call_is_a_job_except_inside_one() {
     let class = d.cosched(&["--json", "show", "1"]);
     assert!(stdout(&class).contains("\"class\":\"batch\""), "{}", stdout(&class));
 
-    // Named otherwise in PATH, and relative, it still finds the real one.
+    // With another spelling in PATH, and a relative one, it still finds the real one.
     let out = script(
         &format!("cd \"{}\" && PATH=\".:$PATH\" mpiexec", shims.display()),
         &format!("{}/../it's shims/:{first}", shims.display()),

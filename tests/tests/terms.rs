@@ -18,7 +18,7 @@ fn events(d: &Daemon, id: u64) -> String {
     stdout(&d.cosched(&["log", "--events", &id.to_string()]))
 }
 
-/// A directory for files, which goes with the test.
+/// A directory for files, which is removed with the test.
 struct Files(PathBuf);
 
 impl Files {
@@ -67,13 +67,13 @@ fn a_time_limit_asks_first_and_then_forces_also_after_the_daemon_was_killed() {
     assert_eq!((over.exit.unwrap().code, over.ended_why.as_deref()), (Some(5), Some("time limit")));
     assert!(stdout(&d.cosched(&["log", &polite.to_string()])).contains("caught"));
     assert!(events(&d, polite).contains("signal 15"), "{}", events(&d, polite));
-    // Neither launcher nor daemon is needed for the limit to be known.
+    // Neither launcher nor daemon is needed for the limit to be remembered.
     d.kill();
     d.launch();
     let over = ended(&d, deaf);
     assert_eq!((over.exit.unwrap().signal, over.ended_why.as_deref()), (Some(9), Some("time limit")));
     assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIGKILL time limit"));
-    // Its time stands still.
+    // The time while it is suspended does not count.
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(job(&d, stopped).state, JobState::Suspended);
     assert!(d.cosched(&["resume", &stopped.to_string()]).status.success());

@@ -1,5 +1,5 @@
-//! `cosched top` in a real pseudo terminal, against a real daemon. `script` (util-linux) makes the terminal, a reader of
-//! terminals that is not ours tells what is on the screen.
+//! `cosched top` in a real pseudo terminal, against a real daemon. `script` (util-linux) makes the terminal, an
+//! independent terminal emulator tells what is on the screen.
 
 use cosched_api::{Class, JobState};
 use cosched_tests::cluster::jobs::PULSE;
@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 const SPIN_2: &str = "while :; do :; done & while :; do :; done";
-/// What the shell prints behind the program, with the terminal's settings.
+/// Printed by the shell after the program has ended, with the terminal's settings.
 const SHELL: &str = "stty rows 24 cols 80; \"$TOP\" top --interval 200ms; echo code=$?; stty -a";
 
 /// A program on a screen of its own.
@@ -24,7 +24,7 @@ struct Screen {
 }
 
 impl Screen {
-    /// Runs a shell's script on it, for this daemon.
+    /// Runs a shell script on it, for this daemon.
     fn start(d: &Daemon, script: &str) -> Screen {
         Screen::with(&d.socket(), (24, 80), script)
     }
@@ -63,7 +63,7 @@ impl Screen {
         self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("the terminal takes keys");
     }
 
-    /// Waits for the end, and returns what is on the screen then: the terminal must be as it was.
+    /// Waits for the end, and returns the final contents of the screen: the terminal must be in its original state.
     fn ended(mut self) -> String {
         assert!(wait_until(|| self.child.try_wait().unwrap().is_some()), "it does not end:\n{}", self.text());
         self.reader.take().unwrap().join().unwrap();
@@ -79,7 +79,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Also what a failed test has left: ending `script` closes the terminal under its programs.
+        // Also removes what a failed test has left: ending `script` closes the terminal under its programs.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -97,11 +97,11 @@ fn keys_steer_a_real_job_and_the_terminal_is_given_back() {
     screen.shows("spinner");
     screen.shows("2 running");
     screen.shows("CPUs ");
-    // The row that runs now changes without a key, on the one picture or the other.
+    // The current row changes without a key, in one of the two pictures.
     for row in [">  0", ">  1"] {
         screen.shows(row);
     }
-    // Shares appear when there was time to measure them.
+    // Shares appear once there was time to measure them.
     assert!(wait_until(|| d.client().job(id).unwrap().share_due.is_some_and(|due| due > 0.2)));
 
     let state = |wanted| wait_until(|| d.client().job(id).unwrap().state == wanted);
@@ -140,7 +140,7 @@ fn keys_steer_a_real_job_and_the_terminal_is_given_back() {
     d.cosched(&["kill", "-9", &id.to_string()]);
 }
 
-/// The `cosched top` that runs on a screen, by its parent's parent.
+/// The `cosched top` that runs on a screen, found by its parent's parent.
 fn top_of(screen: &Screen) -> i32 {
     let script = screen.child.id() as i32;
     let mut found = None;
@@ -253,7 +253,7 @@ fn without_a_terminal_it_refuses_and_pipes_get_text_or_objects() {
     let json: serde_json::Value = serde_json::from_str(&stdout(&d.cosched(&["top", "--once", "--json"]))).unwrap();
     assert_eq!(json["jobs"].as_array().unwrap().len(), 2);
     assert!(json["status"]["load"]["cpus"].as_array().is_some_and(|cpus| !cpus.is_empty()), "{json}");
-    // Without --once: an object each time, until its reader goes away.
+    // Without --once: an object per interval, until its reader closes the pipe.
     let mut stream =
         d.command("cosched").args(["top", "--json", "-i", "100ms"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream.stdout.take().unwrap()));
@@ -286,7 +286,7 @@ fn a_cluster_is_seen_and_steered_from_any_of_its_nodes() {
             screen.shows(what);
         }
         if at == 1 {
-            // The row that runs now moves.
+            // The current row moves.
             for row in [">  0", ">  1"] {
                 screen.shows(row);
             }

@@ -1,9 +1,9 @@
-//! `cosched run --wait`: processes that poll are told how to wait, and the daemon shows what came of it.
+//! `cosched run --wait`: polling processes are told how to wait, and the daemon shows the results.
 
 use cosched_api::WaitMode;
 use cosched_tests::{Daemon, needs_root, stderr, stdout, wait_until};
 
-/// Polls a pipe into which a child writes a byte every few milliseconds, with no time limit of its own, `N` times.
+/// Polls a pipe, without a time limit of its own, into which a child writes a byte every few milliseconds, `N` times.
 const POLLER: &str = "
 import os, select, sys, time
 r, w = os.pipe()
