@@ -1,12 +1,12 @@
-//! Builds libcosched_preload.so (preload/), which is C, and puts it beside the library that it loads. Where it cannot be
-//! built, the library itself is preloaded, and a warning says so.
+//! Builds libcosched_preload.so (preload/), which is C, and puts it beside the library that it loads. Where it cannot be built, the library itself is
+//! preloaded, and a warning says so.
 
 use std::path::Path;
 use std::process::Command;
 
 const NAME: &str = "libcosched_preload.so";
 
-/// No C library, few relocations, two mappings. Without the registers of floating-point numbers: a caller's are in use.
+/// No C library, few relocations, two mappings. No floating-point registers: the caller's are in use.
 const OPTIONS: [&str; 19] = [
     "-O2",
     "-fPIC",
@@ -31,7 +31,7 @@ const OPTIONS: [&str; 19] = [
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Where the linker brings an unwinder (tools/packages).
+    // Set where the linker provides an unwinder (tools/packages).
     println!("cargo:rustc-check-cfg=cfg(static_unwinder)");
     println!("cargo:rerun-if-changed=preload");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
@@ -40,11 +40,11 @@ fn main() {
     {
         return;
     }
-    // Cargo's own folder of what it builds, three above the one that it gives to this script.
+    // Cargo's output directory, three levels above the one of this script.
     let own = variable("OUT_DIR");
     let beside = Path::new(&own).ancestors().nth(3).expect("a folder of cargo").join(NAME);
     println!("cargo:rerun-if-changed={}", beside.display());
-    // Not in place: programs may run that have it.
+    // Not written in place: running programs may have it mapped.
     let new = Path::new(&own).join(NAME);
     let built = compiler().arg("-o").arg(&new).arg("preload/preload.c").status();
     let why = match built {
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// With the time of its source: cargo takes what is younger than this script's start for changed by somebody else.
+/// Copies it with the time of its source: cargo treats a file that is newer than this script's start as changed by another program.
 fn put(new: &Path, beside: &Path) -> std::io::Result<()> {
     let source = std::fs::metadata("preload/preload.c")?.modified()?;
     std::fs::File::options().write(true).open(new)?.set_modified(source)?;
@@ -67,7 +67,7 @@ fn put(new: &Path, beside: &Path) -> std::io::Result<()> {
 fn compiler() -> Command {
     let mut build = cc::Build::new();
     build.no_default_flags(true).warnings(false);
-    // gcc makes calls of the C library out of loops.
+    // gcc turns loops into calls of the C library.
     build.flag_if_supported("-fno-tree-loop-distribute-patterns");
     let mut command = build.get_compiler().to_command();
     command.args(OPTIONS);

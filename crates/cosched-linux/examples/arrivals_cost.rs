@@ -1,10 +1,10 @@
-//! Measures what it costs to know who has a message waiting.
+//! Measures the cost of detecting which jobs have a message waiting.
 //!
-//! `arrivals_cost [SOCKETS…]` makes processes with so many connected TCP sockets (10, 100, 1000 when none is named), a tenth of them with
-//! an unread byte, and prints one line each: what a look costs by a dump of sock_diag and by the epoll sets of [`cosched_linux::arrivals`], the first and a later
-//! scan of the descriptors, and the share of a CPU at a look every 2 ms with scans as often as they come due. Then it lets two threads
-//! exchange bytes over TCP, watched and not, in turns: what the watching costs the program. With the feature `bpf`, also what the BPF program costs
-//! a job and everybody else. Needs root.
+//! `arrivals_cost [SOCKETS…]` makes processes with this number of connected TCP sockets (default: 10, 100, 1000), a tenth of them with an unread
+//! byte, and prints one line each: the cost of a sample by a dump of sock_diag and by the epoll sets of [`cosched_linux::arrivals`], that of the
+//! first and a later scan of the descriptors, and the share of a CPU at a sample every 2 ms with scans as often as they are due. Then it lets two
+//! threads exchange bytes over TCP, watched and not, in turns: the cost of watching for the program. With the feature `bpf`, also the cost of the BPF
+//! program for a job and for all other processes. Needs root.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -51,7 +51,7 @@ fn hold(sockets: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Enters a cgroup; then a batch of exchanges for each line of the input; prints the nanoseconds.
+/// Enters a cgroup; then exchanges a batch of bytes for each line of the input; prints the nanoseconds.
 fn pingpong(cgroup: Option<&str>) -> Result<(), Box<dyn Error>> {
     if let Some(procs) = cgroup {
         std::fs::write(procs, "0")?;
@@ -140,7 +140,7 @@ fn looks(sockets: usize) -> Result<(), Box<dyn Error>> {
         by_epoll.push(start.elapsed().as_nanos() as f64 / 1000.0);
     }
     let (diag_us, epoll_us, again_us) = (median(by_diag), median(by_epoll), again.cost_ns as f64 / 1000.0);
-    // As Arrivals paces itself.
+    // The same pace as that of Arrivals.
     let scans_share = again_us / (again_us * 400.0).clamp(1e5, 5e6);
     println!(
         "{sockets} sockets ({} watched, {with_queue} with a queue, {unread}): sock_diag {diag_us:.1} µs = {:.3} % of a CPU; epoll {epoll_us:.2} µs, \
@@ -154,7 +154,7 @@ fn looks(sockets: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Waits for the bell as the slot thread does: an answer, then deaf for a millisecond.
+/// Waits for the bell as the slot thread does: after an answer, it does not listen for a millisecond.
 fn listen(bell: &ArrivalBell, until: &std::sync::atomic::AtomicBool) {
     while !until.load(std::sync::atomic::Ordering::Relaxed) {
         let limit = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -171,7 +171,7 @@ fn exchange() -> Result<(), Box<dyn Error>> {
     let mut us: [Vec<f64>; 6] = Default::default();
     let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
     let job = tree.create_job(1)?;
-    // Its sockets are its job's when it makes them there.
+    // Sockets belong to the job in which they are created.
     let mut inside = Program::start(&["pingpong", &job.v2_dir().join("gang/cgroup.procs").to_string_lossy()])?;
     let has_bpf = BpfArrivals::load().inspect_err(|e| println!("{e}")).is_ok();
     for _ in 0..REPEATS {
@@ -221,7 +221,7 @@ fn exchange() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The other way: a dump of all TCP sockets of this network namespace.
+/// The alternative: a dump of all TCP sockets of this network namespace.
 struct SockDiag {
     socket: rustix::fd::OwnedFd,
 }
@@ -233,7 +233,7 @@ impl SockDiag {
         Ok(SockDiag { socket: socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)? })
     }
 
-    /// How many established TCP sockets have something in their receive queue.
+    /// The number of established TCP sockets that have something in their receive queue.
     fn unread_sockets(&self) -> Result<usize, Box<dyn Error>> {
         use rustix::net::{RecvFlags, SendFlags, recv, send};
         // struct nlmsghdr (SOCK_DIAG_BY_FAMILY, request and dump), struct inet_diag_req_v2 (inet, TCP, established only, no extras).

@@ -1,10 +1,10 @@
 //! Measures ways to give one of several spinning jobs the CPUs at once.
 //!
-//! `boost_cost WAY JOBS PERIOD_US SECONDS` makes JOBS jobs of a spinning process on each CPU. Every PERIOD_US a real-time thread names
-//! the next job and boosts it in this WAY. Printed: the time until the boosted job's process runs on each CPU (µs, median and 99th percentile), the
-//! boosted jobs' share of the CPU time, the share in which no job ran, and the cost of the writes (µs). Ways: `none`; `hold` freezes
-//! the others until they are named; `pulse:US` freezes them for so long only; `current` freezes and thaws the one that was named before; `idle` and `weight` flip
-//! cpu.idle and the weights; `soft:US` flips cpu.idle and freezes the others for so long; `fifo` makes the boosted ones real-time. Needs root.
+//! `boost_cost WAY JOBS PERIOD_US SECONDS` makes JOBS jobs with a spinning process on each CPU. Every PERIOD_US a real-time thread names the next job
+//! and boosts it in this WAY. Printed: the time until the boosted job's process runs on each CPU (µs, median and 99th percentile), the boosted jobs'
+//! share of the CPU time, the share in which no job ran, and the cost of the writes (µs). Ways: `none`; `hold` freezes the others until they are
+//! named; `pulse:US` freezes them for this time only; `current` freezes and thaws the one that was named before; `idle` and `weight` flip cpu.idle
+//! and the weights; `soft:US` flips cpu.idle and freezes the others for this time; `fifo` makes the boosted ones real-time. Needs root.
 
 mod scratch;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 use cosched_linux::{JobCgroup, Tree, observe, realtime};
 use scratch::in_scratch_tree;
 
-/// A process that has not looked at the clock for this long did not run meanwhile.
+/// A gap of this length between two readings of the clock means that the process did not run meanwhile.
 const GAP_NS: u64 = 15_000;
 
 fn main() -> Result<(), Box<dyn Error>> {

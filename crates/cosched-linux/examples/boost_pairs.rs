@@ -1,10 +1,10 @@
-//! Measures what boosting does for programs that wait for each other across two nodes.
+//! Measures the effect of boosting on programs that wait for each other across two nodes.
 //!
-//! `boost_pairs JOBS GRAIN_US ROUNDS SPIN_US [REPEATS]`: two nodes of one CPU each (a slot thread and job cgroups of its own), and JOBS jobs
-//! of two processes, one on each node, that compute GRAIN_US of CPU time and exchange a byte over TCP, ROUNDS times. They wait by
-//! polling for SPIN_US and sleep then (a large number never sleeps). The ways take turns: `plain`; `pb` with looks every 2 ms and `pb1` every ms; `dcs` with looks on
-//! arrival; `pulse` and `dcs-pulse` hold the others for 200 µs only. Printed: the median time until all jobs have ended, in seconds, as a multiple of one job's alone under plain (s_j), and what the slot
-//! threads cost. Needs root.
+//! `boost_pairs JOBS GRAIN_US ROUNDS SPIN_US [REPEATS]`: two nodes of one CPU each (a slot thread and job cgroups of its own), and JOBS jobs of two
+//! processes, one on each node, that compute GRAIN_US of CPU time and exchange a byte over TCP, ROUNDS times. They wait by polling for SPIN_US and
+//! then sleep (with a large number they never sleep). The ways take turns: `plain`; `pb` with samples every 2 ms and `pb1` every ms; `dcs` with
+//! samples on arrival; `pulse` and `dcs-pulse` hold the others back for 200 µs only. Printed: the median time until all jobs have ended, in seconds,
+//! as a multiple of one job's alone under plain (s_j), and the cost of the slot threads. Needs root.
 
 mod scratch;
 
@@ -99,13 +99,13 @@ fn receive(peer: &mut TcpStream, spin: Duration, page: &File) -> Result<(), Box<
     }
 }
 
-/// The current one while it computes or is served, unless it is far ahead of another that could run; else who is served, else who
-/// computes, the one with less CPU time first.
+/// The current job while it computes or has a message, unless it is far ahead of another that could run; otherwise a job with a message, otherwise
+/// one that computes, the one with less CPU time first.
 struct Served {
     hold_ns: u64,
 }
 
-/// So far ahead may a job come, in CPU time.
+/// How far ahead a job may be, in CPU time.
 const AHEAD_NS: u64 = 20_000_000;
 
 impl Chooser for Served {
@@ -156,7 +156,7 @@ fn tempfile_in_tmp(id: u64) -> std::io::Result<(String, File)> {
     Ok((path, file))
 }
 
-/// One node's part: its slot thread, and what watches its sockets.
+/// The part of one node: its slot thread, and the watched sockets.
 struct Node {
     slots: SlotThread,
     arrivals: Arrivals,
@@ -186,7 +186,7 @@ fn set_up(node: &mut Node, members: &[&Member], way: &str) -> Result<(), Box<dyn
     Ok(())
 }
 
-/// Seconds until all have ended, and what the slot threads say.
+/// The seconds until all jobs have ended, and the statistics of the slot threads.
 fn run(tree: &Tree, args: &[String], jobs: usize, way: &str) -> Result<(f64, Vec<SwitchStats>), Box<dyn Error>> {
     let mut members: [Vec<Member>; 2] = Default::default();
     for job in 0..jobs as u64 {

@@ -1,9 +1,9 @@
-//! Measures what very short turns do for programs that spin with more threads than CPUs.
+//! Measures the effect of very short turns on programs that spin with more threads than CPUs.
 //!
-//! `micro_ticks WAYS REPEATS COMMAND…`: runs COMMAND under each of the WAYS in turn, comma-separated: `none`; `rt:US`, a real-time
-//! thread on each CPU that wakes every US µs and sleeps again at once, so that the fair scheduler picks a thread again; `fair:US`, the same as an ordinary
-//! user can have it, by threads with a slice of 0.1 ms beside programs with one of 0.2 ms. Printed: for each way the time of COMMAND (s, median), its
-//! part of that under `none`, the CPU time of the threads (%), and what one busy thread a CPU computes meanwhile (% of `none`).
+//! `micro_ticks WAYS REPEATS COMMAND…`: runs COMMAND under each of the WAYS in turn, comma-separated: `none`; `rt:US`, a real-time thread on each CPU
+//! that wakes every US µs and sleeps again at once, so that the fair scheduler picks a thread again; `fair:US`, the same without privileges, by
+//! threads with a slice of 0.1 ms beside programs with one of 0.2 ms. Printed: for each way the time of COMMAND (s, median), its ratio to that under
+//! `none`, the CPU time of the threads (%), and the computation that one busy thread on each CPU completes meanwhile (% of `none`).
 
 use std::error::Error;
 use std::process::{Command, Stdio};
@@ -68,12 +68,12 @@ fn way(text: &str) -> Result<Way, Box<dyn Error>> {
     }
 }
 
-/// The command's time, the part of a CPU's time that a ticking thread took, and what busy threads computed.
+/// The command's time, the part of a CPU's time that a ticking thread used, and the computation that busy threads completed.
 fn measure(way: Way, command: &[String]) -> Result<[f64; 3], Box<dyn Error>> {
     let ticks = Ticks::start(way)?;
     let begun = Instant::now();
     let words: Vec<String> = command.to_vec();
-    // In a thread of its own: its slice is the command's.
+    // In a thread of its own, whose slice the command inherits.
     let status = std::thread::spawn(move || {
         if let Way::Fair(_) = way {
             set_slice(PROGRAM_SLICE_NS)?;
@@ -102,7 +102,7 @@ fn compute() -> u64 {
 
 /// A thread on each CPU.
 struct Ticks {
-    /// They end with the CPU time that they took, in ns.
+    /// Each returns the CPU time that it used, in ns.
     threads: Vec<JoinHandle<u64>>,
     stop: Arc<AtomicBool>,
 }
@@ -145,7 +145,7 @@ fn prepare(cpu: usize, way: Way) -> std::io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set)?;
-    // Else a sleep is 50 µs longer.
+    // Otherwise each sleep is 50 µs longer.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
     match way {
         Way::RealTime(_) => realtime::become_realtime(1),
@@ -165,7 +165,7 @@ fn set_slice(ns: u64) -> std::io::Result<()> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the structure is alive, and as long as it says.
+    // SAFETY: the structure is alive, and has the size that it states.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

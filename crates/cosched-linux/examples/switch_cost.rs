@@ -1,10 +1,11 @@
-//! Measures switching with processes that spin and note when they run.
+//! Measures switches with processes that spin and record when they run.
 //!
-//! `switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half|nap:US]` makes JOBS jobs of PER_CPU processes on each CPU, lets
-//! each run in its turn, and prints one line: when the first process of the incoming gang runs on each CPU and the last of the outgoing one
-//! runs for the last time (µs from the boundary), the CPU share of processes that should not run (stray), the share of the CPU time that
-//! went into the right gang, and what the slot thread says of itself. With `idle` the first job has no process, with `half` one on all
-//! CPUs but the first, with `nap:US` its processes sleep for US after each US of CPU time; then the stray is what the others make of its slots. Needs root. Source of the method: reference/live-mechanisms.md, §2.
+//! `switch_cost MECHANISM JOBS PER_CPU SLOT_MS SECONDS [in|out] [idle|half|nap:US]` makes JOBS jobs of PER_CPU processes on each CPU, lets each run
+//! in its turn, and prints one line: when the first process of the incoming gang runs on each CPU and the last of the outgoing one runs for the last
+//! time (µs from the boundary), the CPU share of processes that should not run (stray), the share of the CPU time that went to the right gang, and
+//! the statistics of the slot thread. With `idle` the first job has no process, with `half` one on all CPUs but the first, with `nap:US` its
+//! processes sleep for US after each US of CPU time; then the stray is the use that the others make of its slots. Needs root. Source of the method:
+//! reference/live-mechanisms.md, §2.
 
 mod scratch;
 
@@ -19,7 +20,7 @@ use cosched_linux::mechanism::{self, Freezer, Mechanism, Order, Soft};
 use cosched_linux::{Entry, IdleProbe, JobCgroup, SlotConfig, SlotThread, Table, Tree, observe};
 use scratch::in_scratch_tree;
 
-/// A process that has not looked at the clock for this long did not run meanwhile.
+/// A gap of this length between two readings of the clock means that the process did not run meanwhile.
 const GAP_NS: i64 = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -47,7 +48,7 @@ struct Times {
     end: i64,
 }
 
-/// The process: notes time in its own turns and outside of them, and the latencies of both kinds of boundary.
+/// A process of a job: records time in its own turns and outside them, and the latencies of both kinds of boundary.
 fn spin(times: &Times, turns: i64, own: i64, cpu: i64, nap_us: i64) -> Result<(), Box<dyn Error>> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);
@@ -90,7 +91,7 @@ fn spin(times: &Times, turns: i64, own: i64, cpu: i64, nap_us: i64) -> Result<()
     Ok(())
 }
 
-/// The mechanism by name, with the order that is asked for.
+/// The mechanism by name, with the requested order.
 fn wanted(tree: &Tree, args: &[String]) -> Result<Box<dyn Mechanism>, Box<dyn Error>> {
     let order = match args.get(6).map(String::as_str) {
         Some("in") => Some(Order::IncomingFirst),
@@ -118,11 +119,11 @@ fn measure(args: &[String]) -> Result<(), Box<dyn Error>> {
 fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
     let (jobs, per_cpu): (u64, u64) = (args[2].parse()?, args[3].parse()?);
     let (slot, seconds): (i64, i64) = (args[4].parse::<i64>()? * 1_000_000, args[5].parse()?);
-    // How many CPUs the first job leaves idle.
+    // The number of CPUs that the first job leaves idle.
     let idle =
         if args.iter().any(|a| a == "idle") { usize::MAX } else { usize::from(args.iter().any(|a| a == "half")) };
     let nap_us = args.iter().find_map(|a| a.strip_prefix("nap:")).map_or(Ok(0), str::parse)?;
-    // Time enough for all processes to start on a busy machine.
+    // Enough time for all processes to start on a busy machine.
     let epoch = observe::realtime_ns() + 2_000_000_000;
     let times = Times { epoch, slot, end: epoch + seconds * 1_000_000_000 };
     cosched_linux::realtime::lock_memory()?;
@@ -133,7 +134,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
     let mut cgroups = Vec::new();
     for job in 0..jobs {
         let cgroup = tree.create_job(job)?;
-        // Else the first jobs would take the CPUs from the start of the others.
+        // Otherwise the first jobs would take CPU time from the start of the others.
         cgroup.switch_handle().set_frozen(true)?;
         let cpus = observe::cpus_allowed().into_iter().skip(if job == 0 { idle } else { 0 });
         for cpu in cpus.flat_map(|cpu| vec![cpu; per_cpu as usize]) {
@@ -201,7 +202,7 @@ fn start(
 
 fn report(args: &[String], children: Vec<(u64, Child)>, total: f64, jobs: u64) -> Result<(), Box<dyn Error>> {
     let (mut inside, mut stray, mut first_job) = (0.0, 0.0, 0.0);
-    // Per slot and CPU the first process to run; per slot the last one to stop.
+    // For each slot and CPU the first process to run; for each slot the last one to stop.
     let mut first = std::collections::BTreeMap::new();
     let mut last = std::collections::BTreeMap::new();
     for (job, mut child) in children {

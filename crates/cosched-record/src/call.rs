@@ -3,8 +3,8 @@
 //! The thread that called `MPI_Init` owns the state; calls of other threads are counted. A call within a call (an MPI
 //! library may use its own functions) is part of the outer one.
 //!
-//! Time off the CPU is asked of the kernel only where there was some: reading the run delay costs a microsecond. What is
-//! missed by that is below [`OFF_NS_MIN`] a call.
+//! The kernel is asked for the reason of time off the CPU only where there was some: reading the run delay costs a microsecond. The error is below
+//! [`OFF_NS_MIN`] per call.
 
 use crate::comms::Comms;
 use crate::file::{self, File, put};
@@ -16,17 +16,17 @@ use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::ffi::CString;
 
-/// Time off the CPU from which it is worth asking why, in nanoseconds.
+/// The least time off the CPU for which the reason is read, in nanoseconds.
 const OFF_NS_MIN: u64 = 3_000;
 /// The size of a rank's file unless the environment says otherwise, in bytes.
 const LIMIT_BYTES: usize = 256 << 20;
 
-/// Where the files go; null: nothing is recorded.
+/// The directory of the files; null: nothing is recorded.
 static DIRECTORY: AtomicPtr<libc::c_char> = AtomicPtr::new(core::ptr::null_mut());
 static LIMIT: AtomicUsize = AtomicUsize::new(LIMIT_BYTES);
 /// The thread that owns the state; 0 before `MPI_Init` and after `MPI_Finalize`.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
-/// The owner is in a call: what is called within it is not recorded.
+/// The owner is in a call: calls within it are not recorded.
 static WITHIN: AtomicBool = AtomicBool::new(false);
 /// Calls of other threads.
 static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
@@ -46,9 +46,9 @@ struct State {
     delay: RunDelay,
     comms: Comms,
     requests: Requests,
-    /// Handles of the requests that the call at hand asks about.
+    /// The handles of the requests that the present call names.
     handles: Vec<usize>,
-    /// Statuses for a program that wants none.
+    /// Room for statuses if the program passes none.
     statuses: Vec<u64>,
     record: Vec<u8>,
     events: Vec<u8>,
@@ -56,22 +56,22 @@ struct State {
     functions: u16,
     /// The clocks when the last call ended.
     last: Clocks,
-    /// What tests that found nothing took since the last record, and whether the last call was one.
+    /// The time of unsuccessful tests since the last record, and whether the last call was one.
     polls: Times,
     polled: bool,
 }
 
-/// The clocks of a moment, in nanoseconds.
+/// The clocks at a moment, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clocks {
     wall_ns: u64,
     cpu_ns: u64,
     delay_ns: u64,
-    /// Switches that the thread itself wanted.
+    /// Voluntary context switches of the thread.
     switches: u64,
 }
 
-/// Where the time before a call and in it went, in nanoseconds.
+/// How the time before a call and in it was spent, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     compute_ns: u64,
@@ -108,7 +108,7 @@ pub(crate) fn process_ends() {
     if OWNER.load(Relaxed) == sys::thread_name() {
         // SAFETY: this thread owns the state.
         let state = unsafe { &mut *STATE.0.get() };
-        // A child process that was forked has a copy of the mapping, which is not its own.
+        // A forked child process has a copy of the mapping, which is not its own.
         // SAFETY: no arguments, no effect.
         if state.as_mut().is_some_and(|state| state.file.head().pid == u64::from(unsafe { libc::getpid() } as u32)) {
             close(3);
@@ -130,19 +130,19 @@ pub(crate) fn open() {
     if state.is_none() {
         sys::complain("the recording of a rank cannot be written; the program runs on without");
     } else {
-        // SAFETY: nobody owns the state yet, and MPI_Init is called once.
+        // SAFETY: no thread owns the state yet, and MPI_Init is called once.
         unsafe { *STATE.0.get() = state };
         OWNER.store(sys::thread_name(), Relaxed);
     }
     sys::set_errno(errno);
 }
 
-/// `MPI_Finalize` has returned, or the process ends: `how` is the state for the head.
+/// `MPI_Finalize` has returned, or the process ends: `how` is the state in the head.
 pub(crate) fn close(how: u64) {
     if OWNER.swap(0, Relaxed) != sys::thread_name() {
         return;
     }
-    // SAFETY: this thread owned the state until now, and nobody can own it again.
+    // SAFETY: this thread owned the state until now, and no thread can own it again.
     let Some(mut state) = (unsafe { &mut *STATE.0.get() }).take() else { return };
     let cpu_ns = sys::process_cpu_ns();
     let thread_cpu_ns = sys::thread_cpu_ns();
@@ -172,7 +172,7 @@ impl State {
         head.begin_ns = last.wall_ns;
         head.outside_cpu_ns = last.cpu_ns;
         head.process_cpu_ns = sys::process_cpu_ns();
-        // SAFETY: the array has so many bytes.
+        // SAFETY: the array has this length.
         unsafe { libc::gethostname(head.host.as_mut_ptr().cast(), head.host.len() - 1) };
         head.state = 1;
         head.mark = file::MARK;
@@ -191,13 +191,13 @@ impl State {
             polls: Times::default(),
             polled: false,
         };
-        // The world comes first: then every file has it, with its members.
+        // The world comes first: so every file contains it, with its members.
         state.comms.number(library::world(), &mut state.record);
         state.write_record();
         Some(state)
     }
 
-    /// The moment, and the run delay if since `since` there was time off the CPU.
+    /// The present clocks; the run delay is read only if there was time off the CPU since `since`.
     fn clocks(&self, since: Clocks) -> Clocks {
         let (wall_ns, cpu_ns) = (sys::now_ns(), sys::thread_cpu_ns());
         let off_ns = (wall_ns - since.wall_ns).saturating_sub(cpu_ns - since.cpu_ns);
@@ -207,7 +207,7 @@ impl State {
         Clocks { wall_ns, cpu_ns, delay_ns: self.delay.ns(), switches: sys::voluntary_switches() }
     }
 
-    /// The function's number; on its first call it gets one, and its name goes to the head.
+    /// The function's number; its first call assigns one and writes its name to the head.
     fn function(&mut self, number: &Number, name: &str) -> u16 {
         let known = number.load(Relaxed);
         if known != 0 {
@@ -228,7 +228,7 @@ impl State {
         written
     }
 
-    /// Adds to the record at hand the call with these times, and writes it.
+    /// Adds the call with these times to the present record, and writes it.
     fn write_call(&mut self, function: u16, times: Times) {
         self.record.push(2);
         let delays = [times.call_ns, times.call_cpu_ns, times.call_delay_ns];
@@ -242,9 +242,8 @@ impl State {
     }
 }
 
-/// The time between two moments off the CPU: (waiting for a CPU, otherwise). Who did not give the CPU away by himself did
-/// no I/O, whatever took it from him: another process, an interrupt, the host of a virtual machine. A very short time
-/// is that between the readings of the two clocks.
+/// The time off the CPU between two moments: (waiting for a CPU, other reasons). A thread without a voluntary switch did no I/O, whatever took the
+/// CPU from it: another process, an interrupt, the host of a virtual machine. A very short time is that between the readings of the two clocks.
 fn off_cpu_ns(begin: Clocks, end: Clocks) -> (u64, u64) {
     let off_ns = (end.wall_ns - begin.wall_ns).saturating_sub(end.cpu_ns - begin.cpu_ns);
     if off_ns < OFF_NS_MIN || end.switches == begin.switches {
@@ -255,7 +254,7 @@ fn off_cpu_ns(begin: Clocks, end: Clocks) -> (u64, u64) {
 }
 
 impl Call {
-    /// A call begins. `None` if it is not to be recorded.
+    /// To be called when a call begins. `None` if it is not to be recorded.
     #[inline]
     pub(crate) fn begin(number: &Number, name: &str) -> Option<Call> {
         match OWNER.load(Relaxed) {
@@ -282,14 +281,14 @@ impl Call {
         Some(Call { state, function, begin, end: begin })
     }
 
-    /// The library has returned.
+    /// To be called when the library has returned.
     pub(crate) fn stop(&mut self) {
         let errno = sys::errno();
         self.end = self.state.clocks(self.begin);
         sys::set_errno(errno);
     }
 
-    /// The call is over, and is recorded.
+    /// Ends the call and records it.
     pub(crate) fn end(mut self) {
         let times = self.times();
         self.state.polled = false;
@@ -297,7 +296,7 @@ impl Call {
         self.account(times);
     }
 
-    /// The call is over and found nothing: its time goes to the next record.
+    /// Ends a call that found nothing: its time is added to the next record.
     pub(crate) fn end_poll(mut self) {
         let times = self.times();
         self.state.polls = times;
@@ -305,20 +304,20 @@ impl Call {
         self.account(Times::default());
     }
 
-    /// The call was `MPI_Finalize`, which ends the recording.
+    /// Ends the call `MPI_Finalize`, and with it the recording.
     pub(crate) fn finalize(self) {
         self.end();
         close(2);
     }
 
-    /// With the tests before it. Who slept between tests waited for a message, not for a device.
+    /// The times of the call, with those of the tests before it. A thread that slept between tests waited for a message, not for a device.
     fn times(&mut self) -> Times {
         let (delay_ns, off_ns) = off_cpu_ns(self.state.last, self.begin);
         let (call_delay_ns, _) = off_cpu_ns(self.begin, self.end);
         let polls = core::mem::take(&mut self.state.polls);
         let (io_ns, waited_ns) = if self.state.polled { (0, off_ns) } else { (off_ns, 0) };
         Times {
-            // The clocks are read one after the other. All parts together shall be the wall time.
+            // The clocks are read one after the other. The sum of all parts has to be the wall time.
             compute_ns: polls.compute_ns
                 + (self.begin.cpu_ns - self.state.last.cpu_ns).min(self.begin.wall_ns - self.state.last.wall_ns),
             io_ns: polls.io_ns + io_ns,
@@ -345,7 +344,7 @@ impl Call {
     /// The bytes of `count` elements of a type.
     pub(crate) fn bytes(count: usize, datatype: usize) -> u64 {
         match u64::try_from(count as c_int).unwrap_or(0) {
-            // The type need not be one.
+            // The type may be invalid then.
             0 => 0,
             count => count * library::type_bytes(library::handle(datatype)),
         }
@@ -360,14 +359,14 @@ impl Call {
         self.state.comms.number(comm, &mut self.state.record)
     }
 
-    /// A rank of a communicator as one of the world; `None` for nobody.
+    /// Converts a rank of a communicator to one of the world; `None` for `MPI_PROC_NULL`.
     fn world_rank(&self, comm: usize, rank: c_int) -> Option<u64> {
         let members = self.state.comms.members(comm);
         let world = usize::try_from(rank).ok().and_then(|rank| members.get(rank));
         world.and_then(|rank| u64::try_from(*rank).ok())
     }
 
-    /// A message was sent.
+    /// Records that a message was sent.
     pub(crate) fn sent(&mut self, count: usize, datatype: usize, to: usize, comm: usize) {
         if to as c_int == library::nobody() {
             return;
@@ -384,7 +383,7 @@ impl Call {
         }
     }
 
-    /// A message came; the `index`th status says from whom.
+    /// Records a received message; the `index`th status contains the source.
     ///
     /// # Safety
     /// The library has written that status.
@@ -413,7 +412,7 @@ impl Call {
         }
     }
 
-    /// All of a communicator did something together: with so many bytes for each, and a root or -1.
+    /// Records a collective of a communicator: with the bytes of each rank, and a root or -1.
     pub(crate) fn collective(&mut self, comm: usize, root: usize, bytes: u64) {
         self.collective_event(3, self.function.into(), comm, root as c_int, bytes);
     }
@@ -426,7 +425,7 @@ impl Call {
         self.event(&[tag, function, comm as u64, (root + 1) as u64, bytes]);
     }
 
-    /// A nonblocking collective began; the request was written to `request`.
+    /// Records the begin of a nonblocking collective; its request was written to `request`.
     ///
     /// # Safety
     /// `request` points to a request.
@@ -438,7 +437,7 @@ impl Call {
         self.state.requests.add(unsafe { library::handle_at(request, 0) }, pending);
     }
 
-    /// A receive was posted; the request (or the message that was found) was written to `request`.
+    /// Records a posted receive; the request (or the matched message) was written to `request`.
     ///
     /// # Safety
     /// As [`Call::begun`].
@@ -450,10 +449,10 @@ impl Call {
         }
     }
 
-    /// The requests that the call asks about, before the library takes the handles away.
+    /// Saves the requests that the call names, before the library overwrites the handles.
     ///
     /// # Safety
-    /// `requests` is an array of so many.
+    /// `requests` is an array of `count` requests.
     pub(crate) unsafe fn ask(&mut self, requests: usize, count: usize) {
         let count = usize::try_from(count as c_int).unwrap_or(0);
         self.state.handles.clear();
@@ -461,7 +460,7 @@ impl Call {
         self.state.handles.extend((0..count).map(|index| unsafe { library::handle_at(requests, index) }));
     }
 
-    /// The request asked about with this index is complete; its status is the `place`th.
+    /// Records that the request with this index is complete; its status is the `place`th.
     ///
     /// # Safety
     /// The library has written that status.
@@ -477,7 +476,7 @@ impl Call {
         }
     }
 
-    /// As many of the requests asked about as there are, in their order.
+    /// Records that all requests of the call are complete, in their order.
     ///
     /// # Safety
     /// The library has written a status for each.
@@ -488,10 +487,10 @@ impl Call {
         }
     }
 
-    /// A message that was found is received by another request.
+    /// A matched message is received by another request.
     ///
     /// # Safety
-    /// Both point to handles; the first one's was asked about.
+    /// Both point to handles; the first one was saved by `ask`.
     pub(crate) unsafe fn passed_on(&mut self, request: usize) {
         let found = self.state.handles.first().copied().and_then(|handle| self.state.requests.take(handle));
         if let Some(pending) = found {
@@ -500,7 +499,7 @@ impl Call {
         }
     }
 
-    /// The requests asked about will never be complete.
+    /// Removes the call's requests, which will never be complete.
     pub(crate) fn given_up(&mut self) {
         for handle in &self.state.handles {
             self.state.requests.take(*handle);
@@ -508,7 +507,7 @@ impl Call {
         self.unknown();
     }
 
-    /// Where the library shall write statuses: to the program's place, or to our own where it wants none.
+    /// The address to which the library is to write statuses: the program's, or our own if it passes none.
     pub(crate) fn statuses(&mut self, asked: usize, count: usize) -> usize {
         if !library::is_ignored(asked) {
             return asked;
@@ -521,23 +520,23 @@ impl Call {
         self.state.statuses.as_mut_ptr() as usize
     }
 
-    /// A file was read or written.
+    /// Records that a file was read or written.
     pub(crate) fn file_moved(&mut self, count: usize, datatype: usize) {
         let bytes = Call::bytes(count, datatype);
         self.event(&[6, bytes]);
     }
 
-    /// Only the time of this call is known.
+    /// Records that only the time of this call is known.
     pub(crate) fn unknown(&mut self) {
         self.event(&[7]);
     }
 
-    /// The handle of a communicator will mean another one.
+    /// A communicator was freed: its handle may be reused.
     pub(crate) fn freed(&mut self, comm: usize) {
         self.state.comms.forget(comm);
     }
 
-    /// The bytes of one part: of the mean of `counts`, one count for each member; 0 if there are none.
+    /// The bytes of one part: from the mean of `counts`, one count for each member; 0 if there are none.
     ///
     /// # Safety
     /// `counts` is null or has a count for each member.

@@ -1,4 +1,4 @@
-//! Communicators that were met: who is in them.
+//! The communicators seen so far, with their members.
 
 use crate::file::put;
 use crate::library;
@@ -8,18 +8,18 @@ use core::ffi::c_int;
 #[derive(Debug)]
 pub(crate) struct Comm {
     handle: usize,
-    /// World ranks; empty if it joins two groups or cannot be looked at.
+    /// World ranks; empty for an intercommunicator or if they are unknown.
     pub(crate) members: Vec<c_int>,
 }
 
-/// All of them; a place in the list is a communicator's number.
+/// All communicators; the index is the communicator's number.
 #[derive(Debug, Default)]
 pub(crate) struct Comms {
     all: Vec<Comm>,
     last: usize,
 }
 
-/// No handle: of a communicator that was freed.
+/// The handle of a freed communicator.
 const FREED: usize = usize::MAX;
 
 impl Comms {
@@ -27,7 +27,7 @@ impl Comms {
         Comms { all: Vec::new(), last: 0 }
     }
 
-    /// The number of a communicator; one that is new is described in `record`.
+    /// The number of a communicator; a new one is described in `record`.
     pub(crate) fn number(&mut self, comm: usize, record: &mut Vec<u8>) -> usize {
         let handle = library::handle(comm);
         if self.all.get(self.last).is_some_and(|comm| comm.handle == handle) {
@@ -45,7 +45,7 @@ impl Comms {
         let number = self.all.len();
         record.push(1);
         [number as u64, u64::from(is_inter), members.len() as u64].into_iter().for_each(|field| put(record, field));
-        // A member that is not in the world becomes a rank that does not exist.
+        // A member outside the world becomes a rank that does not exist.
         members.iter().for_each(|rank| put(record, u64::from(*rank as u32)));
         self.all.push(Comm { handle, members });
         number
@@ -56,7 +56,7 @@ impl Comms {
         self.all.get(number).map_or(&[], |comm| &comm.members)
     }
 
-    /// The handle may soon mean another one.
+    /// The handle may soon be reused.
     pub(crate) fn forget(&mut self, handle: usize) {
         self.all.iter_mut().filter(|comm| comm.handle == handle).for_each(|comm| comm.handle = FREED);
     }

@@ -1,11 +1,10 @@
-//! The file of a rank: a head that is kept up to date, and records, both in mapped memory: what was recorded outlives a
-//! process that is killed, and a record costs no system call.
+//! The file of a rank: a head that is kept up to date, and records, both in mapped memory: recorded data outlive a process that is killed, and a
+//! record costs no system call.
 //!
-//! All numbers are of the machine's own order (little-endian on what we run on; the head's mark tells). Records are bytes
-//! and LEB128 numbers: `1 id inter count rank…` a communicator's members; `2 function compute io delay call call-cpu
-//! call-delay count event…` a call, times in nanoseconds. Events: `1 peer bytes` a send, `2 peer bytes` a receive,
-//! `3|4|5 function comm root+1 bytes` a collective, the begin and the end of a nonblocking one, `6 bytes` I/O,
-//! `7` something of which only the time is known. The reader is cosched-cli's `profile::rank_file`.
+//! All numbers are in the machine's own order (little-endian on supported machines; the head's mark shows it). Records are bytes and LEB128 numbers:
+//! `1 id inter count rank…` a communicator's members; `2 function compute io delay call call-cpu call-delay count event…` a call, times in
+//! nanoseconds. Events: `1 peer bytes` a send, `2 peer bytes` a receive, `3|4|5 function comm root+1 bytes` a collective, the begin and the end of a
+//! nonblocking one, `6 bytes` I/O, `7` a call of which only the time is known. The reader is cosched-cli's `profile::rank_file`.
 
 use core::ptr::null_mut;
 use std::ffi::CString;
@@ -14,14 +13,14 @@ use std::ffi::CString;
 pub(crate) const MARK: u64 = u64::from_le_bytes(*b"CSREC\0\0\x01");
 /// The head's size, in bytes; records begin after it.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
-/// So many functions can be counted.
+/// The limit on the functions that are counted.
 pub(crate) const FUNCTIONS_MAX: usize = 240;
 /// The longest name of a function, in bytes.
 pub(crate) const NAME_BYTES: usize = 40;
 /// Records are mapped in pieces of this size, in bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How often a function was called.
+/// The number of calls of a function.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Count {
@@ -56,10 +55,10 @@ pub(crate) struct Head {
     pub(crate) send_bytes: u64,
     pub(crate) receives: u64,
     pub(crate) receive_bytes: u64,
-    /// Calls that were recorded, and those after the limit of the file's size.
+    /// Calls that were recorded, and those that were dropped at the limit of the file's size.
     pub(crate) recorded: u64,
     pub(crate) dropped: u64,
-    /// Calls of other threads than that of `MPI_Init`.
+    /// Calls of threads other than the one of `MPI_Init`.
     pub(crate) elsewhere: u64,
     /// CPU time of the thread before `MPI_Init` returned and after `MPI_Finalize` began.
     pub(crate) outside_cpu_ns: u64,
@@ -77,17 +76,17 @@ pub(crate) struct File {
     fd: libc::c_int,
     head: *mut Head,
     piece: *mut u8,
-    /// The piece at hand begins so far into the records.
+    /// The offset of the present piece in the records.
     piece_at: usize,
-    /// Where the next byte goes, from the begin of the records.
+    /// The offset of the next byte in the records.
     at: usize,
     limit_bytes: usize,
-    /// Nothing more is recorded.
+    /// The limit was reached: nothing more is recorded.
     is_full: bool,
 }
 
 impl File {
-    /// Makes the file; `limit_bytes` bounds its records. `None` if that cannot be done.
+    /// Makes the file; `limit_bytes` bounds its records. `None` if that fails.
     pub(crate) fn create(path: &CString, limit_bytes: usize) -> Option<File> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         // SAFETY: the path ends with a zero.
@@ -100,14 +99,14 @@ impl File {
         Some(File { fd, head, piece: null_mut(), piece_at, at: 0, limit_bytes, is_full: false })
     }
 
-    /// The head.
     pub(crate) fn head(&mut self) -> &mut Head {
-        // SAFETY: mapped for as long as the file lives, page-aligned, as large, and of plain numbers; this process alone
+        // SAFETY: mapped for as long as the file lives, page-aligned, of this size, and of plain numbers; only this process writes to it, and `&mut
+        // self` makes the reference the only one.
         // writes to it, and `&mut self` makes the reference the only one.
         unsafe { &mut *self.head }
     }
 
-    /// Adds a record. False if it did not fit: then nothing of it is in the file, and no later one will be.
+    /// Adds a record. False if it did not fit: then no part of it is in the file, and no later one will be.
     pub(crate) fn add(&mut self, record: &[u8]) -> bool {
         if self.is_full || record.len() > self.limit_bytes - self.at {
             self.is_full = true;
@@ -121,7 +120,7 @@ impl File {
             }
             let within = self.at - self.piece_at;
             let count = rest.len().min(PIECE_BYTES - within);
-            // SAFETY: `count` bytes from `within` on lie in the mapped piece.
+            // SAFETY: `count` bytes from `within` on are in the mapped piece.
             unsafe { core::ptr::copy_nonoverlapping(rest.as_ptr(), self.piece.add(within), count) };
             self.at += count;
             rest = &rest[count..];
@@ -141,17 +140,17 @@ impl File {
 
     fn unmap_piece(&mut self) {
         if !self.piece.is_null() {
-            // SAFETY: mapped by `next_piece`, and not used any more.
+            // SAFETY: mapped by `next_piece`, and no longer used.
             unsafe { libc::munmap(self.piece.cast(), PIECE_BYTES) };
         }
         self.piece = null_mut();
     }
 
-    /// Cuts what is not used and closes it.
+    /// Truncates the file to the used length and closes it.
     pub(crate) fn close(mut self) {
         let length = HEAD_BYTES as u64 + self.head().length;
         self.unmap_piece();
-        // SAFETY: the mapping and the descriptor are this file's own, and nobody uses them any more.
+        // SAFETY: the mapping and the descriptor are this file's own, and no longer used.
         unsafe {
             libc::munmap(self.head.cast(), HEAD_BYTES);
             libc::ftruncate(self.fd, length as libc::off_t);
@@ -160,7 +159,7 @@ impl File {
     }
 }
 
-/// Maps a part of the file. The disk space is taken first: a full disk must not kill the program at a later write.
+/// Maps a part of the file. The disk space is reserved first: a full disk must not kill the program at a later write.
 fn map(fd: libc::c_int, offset: usize, length: usize) -> Option<*mut u8> {
     // SAFETY: changes the file only.
     if unsafe { libc::posix_fallocate(fd, offset as libc::off_t, length as libc::off_t) } != 0 {
@@ -172,7 +171,7 @@ fn map(fd: libc::c_int, offset: usize, length: usize) -> Option<*mut u8> {
     (place != libc::MAP_FAILED).then_some(place.cast())
 }
 
-/// Appends a number: seven bits a byte, the lowest first.
+/// Appends a number in LEB128: seven bits per byte, the lowest first.
 pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);

@@ -1,4 +1,4 @@
-//! What `later`, which the wait library has too, asks of what may stand in front of it: this one is preloaded itself.
+//! The interface that `later`, which is shared with the wait library, needs from a front: this library is preloaded itself.
 
 use core::ffi::{CStr, c_void};
 

@@ -1,4 +1,4 @@
-//! What differs between the MPI libraries, known without their header files.
+//! The differences between the MPI libraries, known without their header files.
 //!
 //! Open MPI's handles are pointers, MPICH's (and those of its relatives, which share its binary interface) are `int`. A
 //! library is Open MPI if it has Open MPI's world communicator as a symbol.
@@ -7,7 +7,7 @@ use crate::later::Later;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Which binary interface.
+/// The binary interface of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Library {
@@ -25,21 +25,21 @@ const MPICH_WORLD: usize = 0x4400_0000;
 /// The largest status of both, in bytes, rounded up.
 pub(crate) const STATUS_BYTES: usize = 24;
 
-/// Looks which library is loaded.
+/// Detects which library is loaded.
 pub(crate) fn find() {
     let open = open_world() != 0;
     LIBRARY.store(if open { Library::Open } else { Library::Mpich } as u8, Relaxed);
 }
 
-/// Open MPI's world. The program may have a copy of this variable (a copy relocation), and then that one counts: hence the
-/// search from the program on, and only then among libraries that were loaded for one module.
+/// Open MPI's world. The program may have a copy of this variable (a copy relocation), and then that copy is valid: hence the search from the program
+/// on, and only then among libraries that were loaded for only one module.
 fn open_world() -> usize {
     // SAFETY: the name ends with a zero.
     let copy = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ompi_mpi_comm_world".as_ptr()) };
     if copy.is_null() { OPEN_WORLD.get() as usize } else { copy as usize }
 }
 
-/// Which it is.
+/// The detected library.
 pub(crate) fn library() -> Library {
     if LIBRARY.load(Relaxed) == Library::Open as u8 { Library::Open } else { Library::Mpich }
 }
@@ -52,7 +52,7 @@ pub(crate) fn world() -> usize {
     }
 }
 
-/// A handle that came as an argument: of an `int` the upper half of the register means nothing.
+/// A handle that was passed as an argument: for an `int`, the upper half of the register is undefined.
 pub(crate) fn handle(argument: usize) -> usize {
     match library() {
         Library::Open => argument,
@@ -60,10 +60,10 @@ pub(crate) fn handle(argument: usize) -> usize {
     }
 }
 
-/// The `index`th handle of an array; 0 without one.
+/// The `index`th handle of an array; 0 without an array.
 ///
 /// # Safety
-/// The array has so many handles, or is null.
+/// The array has more than `index` handles, or is null.
 pub(crate) unsafe fn handle_at(array: usize, index: usize) -> usize {
     match (array, library()) {
         (0, _) => 0,
@@ -84,7 +84,7 @@ pub(crate) fn is_ignored(status: usize) -> bool {
     status == if library() == Library::Open { 0 } else { 1 }
 }
 
-/// `MPI_PROC_NULL`: nobody.
+/// `MPI_PROC_NULL`.
 pub(crate) fn nobody() -> c_int {
     if library() == Library::Open { -2 } else { -1 }
 }
@@ -94,7 +94,7 @@ fn status_bytes() -> usize {
     if library() == Library::Open { 24 } else { 20 }
 }
 
-/// What a status says: the source and how many bytes came.
+/// The content of a status: the source and the number of bytes received.
 ///
 /// # Safety
 /// `statuses` is an array of more than `index` statuses that the library has written.
@@ -130,7 +130,7 @@ macro_rules! pmpi {
     (@word $arg:expr) => { usize };
 }
 
-/// The size of a type, in bytes; 0 if that cannot be told.
+/// The size of a type, in bytes; 0 if it is unknown.
 pub(crate) fn type_bytes(datatype: usize) -> u64 {
     let mut bytes: c_int = 0;
     let result = pmpi!(c"PMPI_Type_size", datatype, &raw mut bytes as usize);
@@ -147,7 +147,7 @@ pub(crate) fn rank_and_size(comm: usize) -> Option<(c_int, c_int)> {
     (results == [0, 0]).then_some((rank, size))
 }
 
-/// Whether a communicator joins two groups.
+/// Whether a communicator is an intercommunicator.
 pub(crate) fn is_inter(comm: usize) -> bool {
     let mut flag: c_int = 0;
     pmpi!(c"PMPI_Comm_test_inter", comm, &raw mut flag as usize) != 0 || flag != 0
@@ -157,7 +157,7 @@ pub(crate) fn is_inter(comm: usize) -> bool {
 pub(crate) fn members(comm: usize, size: c_int) -> Option<Vec<c_int>> {
     let own: Vec<c_int> = (0..size).collect();
     let mut there = vec![-1; own.len()];
-    // Room for a pointer; an `int` fills the lower half.
+    // Room for a pointer; an `int` uses the lower half.
     let (mut group, mut all) = (0_usize, 0_usize);
     if pmpi!(c"PMPI_Comm_group", comm, &raw mut group as usize) != 0 {
         return None;

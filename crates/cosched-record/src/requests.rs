@@ -1,8 +1,8 @@
-//! Requests of which something is yet to come: receives and nonblocking collectives. A send is done when it is called.
+//! Requests that are recorded when they complete: receives and nonblocking collectives. A send is recorded when it is called.
 
 use core::ffi::c_int;
 
-/// What a request will have done when it is complete.
+/// The event that a request stands for when it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// A message was received in this communicator.
@@ -20,12 +20,12 @@ impl Requests {
         Requests(Vec::new())
     }
 
-    /// Notes a request. Libraries share handles between requests that were complete at once, so one may be there twice.
+    /// Adds a request. Libraries share handles between requests that were complete at once, so there may be several with one handle.
     pub(crate) fn add(&mut self, handle: usize, pending: Pending) {
         self.0.push((handle, pending));
     }
 
-    /// Takes the oldest with this handle.
+    /// Removes and returns the oldest one with this handle.
     pub(crate) fn take(&mut self, handle: usize) -> Option<Pending> {
         let place = self.0.iter().position(|(other, _)| *other == handle)?;
         Some(self.0.remove(place).1)

@@ -1,4 +1,4 @@
-//! What is asked of the system: clocks, the environment, the kernel's account of a thread.
+//! System services: clocks, the environment, the kernel's account of a thread.
 
 use core::ffi::CStr;
 use libc::{c_int, clockid_t};
@@ -38,7 +38,7 @@ pub(crate) fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// A name for the calling thread that no other thread of the process has.
+/// A number for the calling thread that no other thread of the process has.
 pub(crate) fn thread_name() -> usize {
     // SAFETY: no arguments, no effect.
     unsafe { libc::pthread_self() as usize }
@@ -46,18 +46,18 @@ pub(crate) fn thread_name() -> usize {
 
 /// A variable of the environment; for the constructor only.
 pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: the name ends with a zero, and so does what is returned; in the constructor nobody changes the environment.
+    // SAFETY: the name ends with a zero, and so does what is returned; in the constructor no other thread changes the environment.
     let value = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: as above.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// The kernel's account of the calling thread: how long it has waited for a CPU. It stays open.
+/// The kernel's account of how long the calling thread has waited for a CPU. The file stays open.
 #[derive(Debug)]
 pub(crate) struct RunDelay(c_int);
 
 impl RunDelay {
-    /// Of the calling thread; on a kernel without this account it is always 0.
+    /// That of the calling thread; on a kernel without this account it is always 0.
     pub(crate) fn open() -> RunDelay {
         let path = c"/proc/thread-self/schedstat";
         // SAFETY: the path ends with a zero.
@@ -67,7 +67,7 @@ impl RunDelay {
     /// Nanoseconds so far: the second of the file's numbers.
     pub(crate) fn ns(&self) -> u64 {
         let mut bytes = [0_u8; 96];
-        // SAFETY: the kernel writes at most so many bytes; a descriptor that is not open is an error.
+        // SAFETY: the kernel writes at most this number of bytes; a descriptor that is not open is an error.
         let length = unsafe { libc::pread(self.0, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
         let text = &bytes[..usize::try_from(length).unwrap_or(0)];
         let second = text.split(u8::is_ascii_whitespace).nth(1).unwrap_or(b"");
@@ -75,7 +75,7 @@ impl RunDelay {
     }
 }
 
-/// How often the calling thread gave its CPU away by itself, to wait for something.
+/// The number of voluntary context switches of the calling thread, that is, how often it waited for something.
 pub(crate) fn voluntary_switches() -> u64 {
     // SAFETY: all bytes zero is a valid value of this structure of numbers.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
@@ -84,7 +84,7 @@ pub(crate) fn voluntary_switches() -> u64 {
     usage.ru_nvcsw as u64
 }
 
-/// Says something on standard error, in one write.
+/// Prints a message on standard error, in one write.
 pub(crate) fn complain(text: &str) {
     let line = format!("cosched_record: {text}\n");
     // SAFETY: the kernel reads `len` bytes of the line.

@@ -1,5 +1,5 @@
-/* The functions of names.h: each jumps to what its slot holds. While that is null, `cosched_find` says what it is; the
-   caller's arguments, in registers and on the stack, stay as they are. None of these functions takes floating-point
+/* The functions of names.h: each jumps to the address in its slot. While that is null, `cosched_find` determines it; the
+   caller's arguments, in registers and on the stack, are preserved. None of these functions takes floating-point
    numbers, and this file is compiled without their registers. */
 #define FORWARD(name) "forward " #name "\n"
 
@@ -29,7 +29,7 @@ __asm__(
     "    mov %rax, %r11\n"
     "    add $8, %rsp\n pop %r9\n pop %r8\n pop %rcx\n pop %rdx\n pop %rsi\n pop %rdi\n"
     "    jmp *%r11\n"
-    /* dlsym(RTLD_NEXT, name), whose "next" is after the caller: so it must return to here. */
+    /* dlsym(RTLD_NEXT, name), whose "next" is relative to the caller: so it must return to this code. */
     ".globl cosched_next\n .hidden cosched_next\n .type cosched_next, @function\n"
     "cosched_next:\n"
     "    endbr64\n"

@@ -20,7 +20,7 @@ static long system_call(long number, long a, long b, long c, long d, long e) {
 }
 #endif
 
-/* Reads the start of a file; how much, or less than 0. */
+/* Reads the start of a file; returns the number of bytes, or a negative value. */
 static long read_file(const char *path, char *bytes, long size) {
     long file = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
     if (file < 0) return file;
@@ -29,12 +29,12 @@ static long read_file(const char *path, char *bytes, long size) {
     return length;
 }
 
-/* Reads a link; how much, or less than 0. */
+/* Reads a link; returns the number of bytes, or a negative value. */
 static long read_link(const char *path, char *bytes, long size) {
     return system_call(SYS_readlinkat, AT_FDCWD, (long)path, (long)bytes, size, 0);
 }
 
-/* Which file this is, and when it was made; 0 where the file system does not say. */
+/* Reads the identity and creation time of a file; returns 0 where the file system does not report them. */
 static int look_at(const char *path, struct statx *facts) {
     const unsigned wanted = STATX_INO | STATX_BTIME;
     const int from_cache = 0x4000;

@@ -1,5 +1,5 @@
-/* The functions that libcosched_wait.so stands in front of. Those that wait in the kernel come first: the C library has
-   them. The others are MPI's, Open MPI's and UCX's. The library exports exactly these (tests/front.rs). */
+/* The functions that libcosched_wait.so interposes. Those that wait in the kernel come first: they are the C library's.
+   The others are MPI's, Open MPI's and UCX's. The library exports exactly these (tests/front.rs). */
 #define KERNEL_CALLS(X) \
     X(poll) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) X(sched_yield) X(recv) \
     X(recvfrom) X(recvmsg) X(__poll_chk) X(__ppoll_chk) X(__recv_chk) X(__recvfrom_chk)

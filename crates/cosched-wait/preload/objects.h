@@ -1,11 +1,11 @@
-/* The objects that the dynamic linker has loaded, read as it left them: nothing here calls the C library, takes a lock or
-   allocates, so it may run in a signal handler and before any constructor. Those of the start are never unloaded. */
+/* The objects that the dynamic linker has loaded, read from its own list: nothing here calls the C library, takes a lock or
+   allocates, so it may run in a signal handler and before any constructor. Objects loaded at the start are never unloaded. */
 #include <elf.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most programs do not come here: no stack for its variables in their path. */
+/* Most programs do not call these functions: not inlined, their variables take no stack on the common path. */
 #define RARE __attribute__((noinline, cold))
 
 extern struct r_debug _r_debug __attribute__((weak, visibility("default")));
@@ -13,7 +13,7 @@ extern struct r_debug _r_debug __attribute__((weak, visibility("default")));
 extern struct r_debug *_dl_debug_addr __attribute__((weak, visibility("default")));
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-/* What an object's dynamic section says of its symbols and relocations. */
+/* The symbols and relocations of an object, from its dynamic section. */
 struct object {
     ElfW(Addr) base;
     const ElfW(Sym) *symbols;
@@ -82,7 +82,7 @@ static struct object read_object(const struct link_map *map) {
     return object;
 }
 
-/* The address of symbol number `index` if it is a function of this name that the object has, in its default version. */
+/* The address of symbol number `index` if it is a function of this name that the object defines, in its default version. */
 static void *defined(const struct object *object, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &object->symbols[index];
     int type = symbol->st_info & 15, binding = symbol->st_info >> 4;
@@ -106,7 +106,7 @@ static void *find_by_gnu_hash(const struct object *object, const char *name) {
     }
 }
 
-/* The function of this name that the object has, if it has one. */
+/* The function of this name that the object defines, or NULL. */
 static void *find_in(const struct link_map *map, const char *name) {
     struct object object = read_object(map);
     if (!object.symbols || !object.names) return NULL;
@@ -118,7 +118,7 @@ static void *find_in(const struct link_map *map, const char *name) {
     return NULL;
 }
 
-/* The first in the objects from `map` on. */
+/* The first such function in the objects from `map` on. */
 static void *find_from(const struct link_map *map, const char *name) {
     void *address = NULL;
     for (; map && !address; map = map->l_next) address = find_in(map, name);

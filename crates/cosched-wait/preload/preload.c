@@ -1,10 +1,10 @@
-/* libcosched_preload.so: what LD_PRELOAD names in every program of a job. It loads libcosched_wait.so, which lies beside
-   it, into those programs that it concerns (rule.h), and costs the others a few microseconds.
+/* libcosched_preload.so: what LD_PRELOAD names in every program of a job. It loads libcosched_wait.so, which is beside
+   it, into those programs that need it (rule.h), and costs the others a few microseconds.
 
    The functions of names.h are here, as symbols are bound before any constructor runs: each jumps to the function in its
-   slot, which is libcosched_wait.so's, or what the program would have called without us. That library's thread-local memory
-   is here too: of a library that comes later, it would have to be allocated, which a signal handler must not, or be taken
-   from the little that the dynamic linker reserves for others. decisions/0047.
+   slot, which is libcosched_wait.so's, or the one that the program would have called without us. That library's thread-local
+   memory is also here: for a library that is loaded late, it would have to be allocated, which a signal handler must not do,
+   or be taken from the small reserve of the dynamic linker, which others need. decisions/0047.
 
    Freestanding: no C library, no relocations but three, two mappings. */
 #include "objects.h"
@@ -17,10 +17,10 @@
 enum { KERNEL_CALL_COUNT = KERNEL_CALLS(COUNT), CALL_COUNT = KERNEL_CALL_COUNT LIBRARY_CALLS(COUNT) };
 static const char names[] = KERNEL_CALLS(NAME) LIBRARY_CALLS(NAME);
 
-/* Where each function jumps to; null until it is known. */
+/* The target of each function's jump; null until it is known. */
 __attribute__((visibility("hidden"))) void *cosched_slots[CALL_COUNT];
 
-/* As `Front` in src/front.rs, which says what it is. */
+/* As `Front` in src/front.rs, where it is described. */
 enum { VERSION = 1, LOADING = 1, READY = 2 };
 __attribute__((visibility("protected"))) struct {
     uint32_t version, state;
@@ -42,7 +42,7 @@ static const char *name_of(unsigned index) {
     return name;
 }
 
-/* Opens libcosched_wait.so. It finds `cosched_wait_front` by its name, and says there that it is ready. */
+/* Opens libcosched_wait.so. It finds `cosched_wait_front` by its name, and reports there that it is ready. */
 RARE static void *open_library(const struct link_map *own) {
     static const char file[] = "libcosched_wait.so";
     char path[4096];
@@ -51,7 +51,7 @@ RARE static void *open_library(const struct link_map *own) {
     for (size_t i = 0; i < directory; i++) path[i] = own->l_name[i];
     for (size_t i = 0; i < sizeof file; i++) path[directory + i] = file[i];
     void *(*open)(const char *, int) = find_from(own->l_next, "dlopen");
-    /* Before glibc 2.34 dlopen is in a library that a program need not have. */
+    /* Before glibc 2.34 dlopen is in a library that a program may not have loaded. */
     if (!open) open = find_from(own->l_next, "__libc_dlopen_mode");
     char *(*forget_error)(void) = find_from(own->l_next, "dlerror");
     const int now = 2, never_unloaded = 0x1000;
@@ -60,7 +60,7 @@ RARE static void *open_library(const struct link_map *own) {
     return library;
 }
 
-/* Loads libcosched_wait.so, once, and has our functions jump to its own. */
+/* Loads libcosched_wait.so, once, and lets our functions jump to those of that library. */
 RARE static void load(const struct link_map *own) {
     static char begun;
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL)) return;
@@ -73,7 +73,7 @@ RARE static void load(const struct link_map *own) {
     cosched_wait_front.end = (const char *)_DYNAMIC;
     cosched_wait_front.version = VERSION;
     cosched_wait_front.state = LOADING;
-    /* A handle of glibc's is the object's link map. */
+    /* In glibc, a handle is the object's link map. */
     const struct link_map *library = open_library(own);
     const char *name = names;
     for (unsigned i = 0; library && cosched_wait_front.state == READY && i < CALL_COUNT; i++, name += length(name) + 1)
@@ -86,9 +86,9 @@ static int absent(void) {
     return -1;
 }
 
-/* What function number `index` is to jump to, where its slot does not say so: the program's next of this name, when our
-   constructor has not run yet or did not load the library. The C library's functions are in an object of the start.
-   MPI's can only be called in a program that did not seem to load any: then the library, which finds them, is loaded now. */
+/* The target of function number `index` if its slot is empty: the program's next function of this name, if our constructor
+   has not run yet or did not load the library. The C library's functions are in an object loaded at the start. MPI's can only
+   be called here in a program that did not seem to load any MPI: then the library, which finds them, is loaded now. */
 void *cosched_find(unsigned index) {
     const struct link_map *own = own_object();
     const char *name = name_of(index);
@@ -103,7 +103,7 @@ void *cosched_find(unsigned index) {
     return address;
 }
 
-/* Whether another of us, of another installation, comes first, or the library itself is preloaded besides. */
+/* Whether this library, from another installation, is loaded before us, or libcosched_wait.so itself is preloaded, too. */
 static int has_another(const struct link_map *own) {
     int before = 1;
     for (const struct link_map *map = first_object(); map; map = map->l_next) {
@@ -114,7 +114,7 @@ static int has_another(const struct link_map *own) {
     return 0;
 }
 
-/* Runs before `main`, after the other libraries' constructors, with what glibc passes to one. */
+/* Runs before `main`, after the other libraries' constructors, with the arguments that glibc passes to a constructor. */
 __attribute__((visibility("hidden"), used)) void cosched_start(int count, char **arguments, char **environment) {
     (void)count, (void)arguments;
     const struct link_map *own = &_r_debug ? own_object() : NULL;

@@ -1,18 +1,18 @@
-/* Which programs get libcosched_wait.so: those that have a job to enter, and those that can come to one of its functions.
-   A program comes there by a name that it imports, itself or in one of its libraries, or in a library that it loads
+/* Which programs get libcosched_wait.so: those that have a job to enter, and those that can call one of its functions.
+   A program can call one if it imports the name, itself or in one of its libraries, or in a library that it loads
    later: then it imports dlopen. */
 
 #define WORD(name) #name "\0"
 
-/* The system's libraries that import such names for other ends. Many small programs have them; one that may wait for
-   messages has others besides. The starts of their names. */
+/* The system's libraries that import such names for other purposes. Many small programs have them; one that may wait for
+   messages has others, too. The starts of their names. */
 static const char system_libraries[] =
     WORD(libc.) WORD(ld-linux) WORD(libpthread.) WORD(libdl.) WORD(libstdc++.) WORD(libtinfo.) WORD(libncurses)
     WORD(libreadline.) WORD(libselinux.) WORD(libcap.) WORD(libaudit.) WORD(libcrypto.) WORD(libgcrypt.)
     WORD(libgpg-error.) WORD(libsmartcols.) WORD(libmount.) WORD(libblkid.) WORD(libproc2.) WORD(libsystemd.)
     WORD(libudev.) WORD(libgettext) WORD(libbfd) WORD(libjansson.);
 
-/* Programs that import them, are started by the thousand, and never wait for messages. Their libraries count. */
+/* Programs that import them, are started by the thousand, and never wait for messages. Their libraries are still examined. */
 static const char system_programs[] = WORD(bash) WORD(make) WORD(git) WORD(cc1) WORD(cc1plus) WORD(ld.bfd);
 
 /* Whether calls of this name concern the library. */
@@ -63,7 +63,7 @@ RARE static int is_system_program(void) {
     if (size <= 0) return 0;
     path[size] = 0;
     const char *name = last_part(path);
-    /* Compilers' names begin with the machine's: x86_64-linux-gnu-ld.bfd. */
+    /* The names of compilers' programs may begin with the machine's: x86_64-linux-gnu-ld.bfd. */
     for (const char *end = system_programs; *end; end += length(end) + 1) {
         size_t rest = length(name), own = length(end);
         if (rest >= own && equal(name + rest - own, end) && (rest == own || name[rest - own - 1] == '-')) return 1;
@@ -71,7 +71,7 @@ RARE static int is_system_program(void) {
     return 0;
 }
 
-/* Whether the program or one of its libraries can come to one of our functions. The program stands first. */
+/* Whether the program or one of its libraries can call one of our functions. The program is the first object. */
 static int can_wait(void) {
     const struct link_map *program = first_object();
     if (can_wait_in(program) && !is_system_program()) return 1;
@@ -80,7 +80,7 @@ static int can_wait(void) {
     return 0;
 }
 
-/* Whether this process is not in the cgroup of the job with this id, as far as can be told. */
+/* Whether this process is not in the cgroup of the job with this id; if that is unknown, it counts as outside. */
 __attribute__((noinline)) static int is_outside(const char *id) {
     char component[32] = "/job-", bytes[1024];
     size_t end = 5;
@@ -93,7 +93,7 @@ __attribute__((noinline)) static int is_outside(const char *id) {
     return 1;
 }
 
-/* Takes a number, and what stands behind it, from a text; whether it is this one. */
+/* Takes a number, and the character behind it, from a text; returns whether both are the wanted ones. */
 static int takes(const char **text, uint64_t wanted, char behind) {
     uint64_t number = 0;
     const char *start = *text;
@@ -101,15 +101,15 @@ static int takes(const char **text, uint64_t wanted, char behind) {
     return *text > start && number == wanted && *(*text)++ == behind;
 }
 
-/* Whether the page is the very file that `cosched run` has seen when it put the job's command into the job: then this is
-   a descendant of that command, on the same node. A look at its own cgroup costs a short program more than all the rest. */
+/* Whether the page is the same file that `cosched run` saw when it put the job's command into the job: then this process is a
+   descendant of that command, on the same node. Reading its own cgroup costs a short program more than all the rest. */
 static int is_the_jobs(const char *page, const char *seen) {
     struct statx facts;
     return page && seen && *page && look_at(page, &facts) && takes(&seen, facts.stx_ino, '-')
         && takes(&seen, (uint64_t)facts.stx_btime.tv_sec, '-') && takes(&seen, facts.stx_btime.tv_nsec, 0);
 }
 
-/* The value of a variable, if this is it. */
+/* The value of the variable, if `word` is its definition; otherwise NULL. */
 static const char *value_of(const char *word, const char *start) {
     return begins(word, start) ? word + length(start) : NULL;
 }

@@ -1,32 +1,32 @@
-//! Whether anybody else wants the CPUs: only then is it worth anything to give way.
+//! Whether other processes want the CPUs: only then yielding is worth anything.
 //!
-//! Rule, with a page: another job competes for the job's CPUs, or more of its own processes poll than it has CPUs.
-//! Without one: the launcher says that more ranks run on this node than it has CPUs, or this thread had to queue for a
-//! CPU for an eighth of the last 10 ms (the kernel's own account, /proc/thread-self/schedstat). Who blocks queues less,
-//! so what was found holds on for a quarter of a second, and twice as long each time that it turns out to be still so.
+//! Rule, with a page: another job competes for the job's CPUs, or more of its own processes poll than it has CPUs. Without one: the launcher reports
+//! more ranks on this node than it has CPUs, or this thread had to queue for a CPU for an eighth of the last 10 ms (the kernel's own account,
+//! /proc/thread-self/schedstat). A thread that blocks queues less, so a finding remains in force for a quarter of a second, and twice as long each
+//! time that it is confirmed.
 
 use crate::{shared, sys};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use cosched_core::wait::page::{self, Head, Page};
 
-/// The length of a look at the queueing, in ns.
+/// The length of a measurement of the queueing, in ns.
 const WINDOW_NS: u64 = 10_000_000;
-/// This part of the window in the queue is a crowd.
+/// If this part (1/8) of the window was spent in the queue, there is a crowd.
 const QUEUED_PART: u64 = 8;
-/// How long a finding holds, first and at most, in ns.
+/// How long a finding remains in force, initially and at most, in ns.
 const HOLD_NS: u64 = 250_000_000;
 const HOLD_NS_MAX: u64 = 8_000_000_000;
 /// How often the processes of the page are counted, in ns.
 const COUNT_EVERY_NS: u64 = 100_000_000;
 
-/// The launcher says that there are more ranks than CPUs.
+/// The launcher reports more ranks than CPUs.
 static OVERSUBSCRIBED: AtomicBool = AtomicBool::new(false);
-/// The processes that poll, and when they were last counted.
+/// The number of processes that poll, and when they were last counted.
 static LIVE: AtomicU32 = AtomicU32::new(0);
 static COUNTED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Reads how many ranks run here on how many CPUs.
+/// Reads the number of ranks on this node, and of its CPUs.
 pub(crate) fn learn_the_machine() {
     const RANKS_HERE: [&core::ffi::CStr; 5] = [
         c"OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -36,34 +36,34 @@ pub(crate) fn learn_the_machine() {
         c"MV2_COMM_WORLD_LOCAL_SIZE",
     ];
     let Some(ranks) = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes())) else { return };
-    // Not the CPUs that this rank is bound to: the others have theirs.
+    // Not the CPUs that this rank is bound to: other ranks have others.
     // SAFETY: no memory is passed.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64;
     let cpus = sys::variable(c"COSCHED_WAIT_CPUS").and_then(|value| told(value.to_bytes(), online)).unwrap_or(online);
     OVERSUBSCRIBED.store(cpus > 0 && ranks > cpus, Relaxed);
 }
 
-/// The CPUs that `cosched run` has counted, `CPUS/ONLINE`; none on a node with another number online.
+/// The CPUs that `cosched run` has counted, `CPUS/ONLINE`; `None` on a node with a different number online.
 fn told(value: &[u8], online: u64) -> Option<u64> {
     let at = value.iter().position(|byte| *byte == b'/')?;
     let (cpus, of) = (sys::number(&value[..at])?, sys::number(&value[at + 1..])?);
     (cpus > 0 && of == online).then_some(cpus)
 }
 
-/// Who else wants the CPUs.
+/// The other processes that want the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crowd {
-    /// Nobody.
+    /// There are none.
     Nobody,
     /// Processes of the same job, as far as is known: they yield to each other.
     OwnJob,
-    /// Others, to whom a yield gives little.
+    /// Others, for which a yield frees little CPU time.
     Others,
     /// Others, and processes of the same job.
     Both,
 }
 
-/// What one thread knows about its queueing.
+/// One thread's measurements of its queueing.
 pub(crate) struct Queueing {
     looked_ns: Cell<u64>,
     delay_ns: Cell<u64>,
@@ -77,7 +77,7 @@ impl Queueing {
         Self { looked_ns: Cell::new(0), delay_ns: Cell::new(0), until_ns: Cell::new(0), hold_ns: Cell::new(HOLD_NS) }
     }
 
-    /// Who else wants the CPUs now.
+    /// The processes that want the CPUs now.
     pub(crate) fn crowd(&self, now_ns: u64) -> Crowd {
         let (others, own) = match shared::page_and_orders() {
             Some((page, orders)) => (orders.rivals.load(Relaxed) > 0, too_many(page, orders, now_ns)),
@@ -110,7 +110,7 @@ impl Queueing {
         let until_ns = self.until_ns.get();
         let since_ns = now_ns.saturating_sub(until_ns);
         if until_ns != 0 && since_ns > 0 {
-            // It had been given up; soon after, it was too early.
+            // The finding had expired; if it is confirmed soon after, it expired too early.
             let again = since_ns < 2 * self.hold_ns.get();
             self.hold_ns.set(if again { (2 * self.hold_ns.get()).min(HOLD_NS_MAX) } else { HOLD_NS });
         }
@@ -130,7 +130,7 @@ fn too_many(page: &Page, orders: &Head, now_ns: u64) -> bool {
     LIVE.load(Relaxed) > cpus
 }
 
-/// How long this thread has stood in the queue of a CPU in all its life; 0 where the kernel does not say.
+/// How long this thread has waited in the queue of a CPU since its start; 0 where the kernel does not report it.
 fn queue_delay_ns() -> u64 {
     let mut bytes = [0; 96];
     let saved = sys::errno();
@@ -139,7 +139,7 @@ fn queue_delay_ns() -> u64 {
     text.split(u8::is_ascii_whitespace).nth(1).and_then(sys::number).unwrap_or(0)
 }
 
-/// How to wait now: the page's word, or the environment's. Mode and spin time as in [`page::Head`].
+/// The present way to wait, from the page or the environment. Mode and spin time as in [`page::Head`].
 pub(crate) fn orders() -> (u32, u32) {
     match shared::page_and_orders() {
         Some((_, orders)) => (orders.mode.load(Relaxed).min(page::SPIN_YIELD), orders.spin_us.load(Relaxed)),

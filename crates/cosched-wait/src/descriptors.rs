@@ -1,8 +1,8 @@
-//! What a row of calls has asked for: a program may ask several descriptors in turn, and must be woken by any of them.
+//! The descriptors of a row of calls: a program may poll several descriptors in turn, and must be woken by any of them.
 
 use libc::pollfd;
 
-/// More than these are not remembered; such a row blocks on what the call itself asked for.
+/// The limit on remembered descriptors; a row with more of them blocks on those of the call itself.
 const DESCRIPTORS: usize = 16;
 
 /// The descriptors of a row, each once with all its events.
@@ -15,12 +15,11 @@ impl Descriptors {
     /// None yet.
     pub(crate) const EMPTY: Self = Self { all: [pollfd { fd: -1, events: 0, revents: 0 }; DESCRIPTORS], count: 0 };
 
-    /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// How many there are.
+    /// The number of descriptors.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -30,7 +29,7 @@ impl Descriptors {
         (self.all, self.count)
     }
 
-    /// Adds what a call asks for. True if all of it was known; `None` if it does not fit.
+    /// Adds the descriptors of a call. True if all of them were known; `None` if they do not fit.
     pub(crate) fn add(&mut self, asked: &[pollfd]) -> Option<bool> {
         let mut known = true;
         for (place, one) in asked.iter().enumerate().filter(|(_, one)| one.fd >= 0) {
@@ -40,7 +39,7 @@ impl Descriptors {
     }
 
     fn add_one(&mut self, place: usize, fd: i32, events: i16) -> Option<bool> {
-        // Most programs ask for the same ones in the same order.
+        // Most programs poll the same ones in the same order.
         let hit = if place < self.count && self.all[place].fd == fd {
             Some(place)
         } else {

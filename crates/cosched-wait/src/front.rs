@@ -1,7 +1,7 @@
-//! `libcosched_preload.so` (preload/), which loads us into the programs that we concern: symbols are bound to it, and it
-//! jumps to our functions. So what comes next after us is what comes next after it, and it has our thread-local memory.
+//! `libcosched_preload.so` (preload/), which loads us into the programs that we concern: symbols are bound to it, and it jumps to our functions. So
+//! the next functions after us are the next ones after it, and it contains our thread-local memory.
 //!
-//! Preloaded ourselves, as where it cannot be built, we are in the programs' way without it.
+//! When we are preloaded ourselves, as where it cannot be built, we interpose without it.
 
 use crate::local;
 use core::ffi::{CStr, c_char, c_void};
@@ -9,17 +9,17 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
-/// What it says of itself, and we to it; as `cosched_wait_front` in preload/preload.c.
+/// The data that it and we share; as `cosched_wait_front` in preload/preload.c.
 #[repr(C)]
 struct Front {
     version: AtomicU32,
-    /// `LOADING` while it loads us; then we make it `READY`, or it does not use us.
+    /// `LOADING` while it loads us; then we set it to `READY`, otherwise it does not use us.
     state: AtomicU32,
     memory_offset: isize,
     memory_size: usize,
     /// dlsym(RTLD_NEXT, name), by its own code.
     next: unsafe extern "C" fn(DlSym, *const c_char) -> *mut c_void,
-    /// Where its functions are.
+    /// The range of its functions.
     start: *const c_void,
     end: *const c_void,
 }
@@ -33,9 +33,9 @@ const READY: u32 = 2;
 /// Null when we were preloaded ourselves.
 static FRONT: AtomicPtr<Front> = AtomicPtr::new(null_mut());
 
-/// Finds the front that is loading us, if one is; the first thing in the constructor.
+/// Finds the front that is loading us, if there is one; the first step of the constructor.
 pub(crate) fn find() {
-    // SAFETY: the name ends with a zero; in the constructor the dynamic linker can be asked.
+    // SAFETY: the name ends with a zero; the dynamic linker can be called in the constructor.
     let front = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"cosched_wait_front".as_ptr()) }.cast::<Front>();
     // SAFETY: null, or that library's variable of this name, which stays; its first two words are the same in all versions.
     let loading = unsafe { front.as_ref() }
@@ -43,24 +43,24 @@ pub(crate) fn find() {
     if !loading {
         return;
     }
-    // SAFETY: as above, and it is of the version that we know.
+    // SAFETY: as above, and it is of the version known here.
     let known = unsafe { &*front };
     if known.memory_size < local::SIZE {
         return;
     }
-    // SAFETY: it has this memory for us, in each thread; ours has not been used, as nobody could call us yet.
+    // SAFETY: it has this memory for us, in each thread; ours has not been used, as none of our functions could be called yet.
     unsafe { local::use_memory_at(known.memory_offset) };
     FRONT.store(front, Relaxed);
 }
 
-/// The constructor has run, and the functions may be called.
+/// Marks that the constructor has run, and the functions may be called.
 pub(crate) fn ready() {
     if let Some(front) = front() {
         front.state.store(READY, Release);
     }
 }
 
-/// The next function of this name after those that stand in front of it.
+/// The next function of this name after those that interpose it.
 pub(crate) fn next(name: &CStr) -> *mut c_void {
     match front() {
         // SAFETY: the name ends with a zero, and this is dlsym.

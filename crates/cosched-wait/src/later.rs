@@ -1,11 +1,11 @@
-//! Functions of libraries that may come after the start of the program: a Python module that loads MPI, for example.
+//! Functions of libraries that may be loaded after the start of the program: a Python module that loads MPI, for example.
 
 use crate::front;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// A symbol that is looked for when it is first needed.
+/// A symbol that is looked up when it is first needed.
 pub(crate) struct Later {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
@@ -21,7 +21,7 @@ impl Later {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// Its address; null if no library has it, but for this one and its front.
+    /// Its address; null if no library has it, apart from this one and its front.
     #[inline]
     pub(crate) fn get(&self) -> *mut c_void {
         let address = self.address.load(Relaxed);
@@ -30,10 +30,10 @@ impl Later {
 
     #[cold]
     fn find(&self) -> *mut c_void {
-        // Who calls this is called by the library in question, which is loaded.
+        // The caller was called by the library in question, so that is loaded.
         let mut address = front::next(self.name);
         if address.is_null() {
-            // A library that was loaded for one module only is not in the global scope.
+            // A library that was loaded for only one module is not in the global scope.
             let mut search = Search { name: self.name, found: null_mut() };
             // SAFETY: the callback gets `search`, which lives until the call returns.
             unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
@@ -66,7 +66,7 @@ unsafe extern "C" fn look(library: *mut libc::dl_phdr_info, _size: usize, search
     1
 }
 
-/// Whether a function is this library's. Its own address by its name would be the front's, which comes first.
+/// Whether a function is this library's. A look-up of its own address by name would give the front's, which comes first.
 fn is_ours(function: *const c_void) -> bool {
     let base = |address: *const c_void| {
         // SAFETY: all fields may be zero.

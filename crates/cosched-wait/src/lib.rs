@@ -1,18 +1,16 @@
-//! `libcosched_wait.so`: loaded into an unmodified program by LD_PRELOAD, it makes it spin for a while and then block or
-//! yield, where the program only polls.
+//! `libcosched_wait.so`: loaded into an unmodified program by LD_PRELOAD, it makes the program spin for a while and then block or yield, where it
+//! would only poll.
 //!
-//! Problem: parallel programs wait by asking again and again, without end, and so take the CPU from the partner whose
-//! message they wait for. Rule: a row of calls that ask without waiting and find nothing is a wait. Past the spin time
-//! such a call blocks until one of the row's descriptors is ready, or gives the CPU away. The time of a block is a
-//! share of what was waited already, so that what comes in another way (shared memory, a timer, a thread) comes late by
-//! that share at most. Who is alone on his CPUs is left alone. Source: Zhang et al. 2000, §2.3 (spin block, spin yield);
-//! docs/waiting.md.
+//! Problem: parallel programs wait by polling without end, and so take the CPU from the partner whose message they wait for. Rule: a row of polling
+//! calls that find nothing is a wait. After the spin time such a call blocks until one of the row's descriptors is ready, or yields the CPU. The
+//! length of a block is a share of the time already waited, so that events from elsewhere (shared memory, a timer, a thread) are late by that share
+//! at most. A program that has its CPUs to itself is left alone. Source: Zhang et al. 2000, §2.3 (spin block, spin yield); docs/waiting.md.
 //!
-//! A process that is not in the job that its environment names enters it first (`join`): so do ranks on other nodes.
+//! A process that is not in the job that its environment names enters it first (`join`): ranks on other nodes, too.
 //!
-//! This code runs in other people's programs, in their threads and signal handlers. After the constructor it
-//! allocates nothing, takes no lock and writes nothing; it keeps errno; what the program sees is what its own call
-//! returned. Exported functions may be left by a forced unwinding (a cancelled thread), hence "C-unwind".
+//! This code runs in other people's programs, in their threads and signal handlers. After the constructor it allocates nothing, takes no lock and
+//! writes nothing; it preserves errno; the program sees the result of its own call. Exported functions may be left by a forced unwinding (a cancelled
+//! thread), hence "C-unwind".
 
 mod config;
 mod crowd;
@@ -32,7 +30,7 @@ mod thread;
 #[cfg(not(any(test, static_unwinder)))]
 mod unwind;
 
-/// Runs before `main`, and before it the dynamic linker resolves nothing to us that we could not do without.
+/// Runs before `main`; before it, the dynamic linker binds nothing to us that would need it.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;

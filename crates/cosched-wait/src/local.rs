@@ -1,15 +1,15 @@
-//! The memory of one thread: how many of its calls have passed since it last looked whether there is a crowd, and how many of MPI's
-//! tests, words that every call reads, and after them what `thread` keeps.
+//! The memory of one thread: the number of its calls since it last checked for a crowd, and the number of MPI's tests, words that every call reads,
+//! and after them the data of `thread`.
 //!
-//! The compiler reaches the thread-local memory of a library by a call, as the library might be loaded late; then the
-//! first use in each thread allocates, which a signal handler must not. What `front` loads us has such memory for us that
-//! was there from the start: it lies at a fixed distance from the thread's pointer, and three instructions do.
+//! The compiler reaches the thread-local memory of a library by a call, as the library might be loaded late; then the first use in each thread
+//! allocates, which a signal handler must not do. The `front` that loads us contains such memory for us, which exists from the start: it is at a
+//! fixed distance from the thread's pointer, and three instructions suffice.
 
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// More than any number that passes: there is a crowd, and every call is looked at.
+/// Larger than any count of calls: there is a crowd, and every call is examined.
 pub(crate) const CROWD: u32 = 1 << 31;
 
 /// This thread is in a test of MPI's that passes.
@@ -17,7 +17,7 @@ pub(crate) const TESTING: u32 = 1 << 31;
 
 /// The size of a thread's memory, in bytes, all of them zero at its start.
 pub(crate) const SIZE: usize = 1024;
-/// Where in it the rest begins.
+/// The offset of the data of `thread`.
 const REST: usize = 16;
 
 /// Aligned for all that is kept there.
@@ -25,7 +25,7 @@ const REST: usize = 16;
 struct Memory(UnsafeCell<[u8; SIZE]>);
 
 thread_local! {
-    /// Without a front.
+    /// The memory without a front.
     static OWN: Memory = const { Memory(UnsafeCell::new([0; SIZE])) };
 }
 
@@ -53,7 +53,7 @@ fn own() -> *mut u8 {
     OWN.with(|memory| memory.0.get().cast())
 }
 
-/// This thread's pointer. Where it is not known, nobody calls [`use_memory_at`].
+/// This thread's pointer. On an architecture where it is unknown, [`use_memory_at`] is never called.
 #[inline]
 fn pointer() -> *mut u8 {
     let pointer;
@@ -74,35 +74,35 @@ fn pointer() -> *mut u8 {
     pointer
 }
 
-/// How many calls have passed, or [`CROWD`].
+/// The number of calls since the last check, or [`CROWD`].
 #[inline]
 pub(crate) fn passed() -> &'static Cell<u32> {
-    // SAFETY: the start of this thread's own memory, which is long and aligned enough and lives as long as the thread; no
+    // SAFETY: the start of this thread's own memory, which has sufficient size and alignment and lives as long as the thread; no
     // call outlives its thread.
     unsafe { &*memory().cast::<Cell<u32>>() }
 }
 
-/// How many of MPI's tests have passed in a crowd, with [`TESTING`] while one does.
+/// The number of MPI's tests that have passed in a crowd, with [`TESTING`] while one does.
 #[inline]
 pub(crate) fn tests() -> &'static Cell<u32> {
-    // SAFETY: as above; it lies between the first word and the rest.
+    // SAFETY: as above; it is between the first word and the data of `thread`.
     unsafe { &*memory().wrapping_add(size_of::<Cell<u32>>()).cast::<Cell<u32>>() }
 }
 
-/// A value in the rest, which is zero at the start.
+/// The data of `thread` with a flag; zero at the start.
 #[repr(C)]
 struct Kept<T> {
     begun: Cell<bool>,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// What this thread keeps; a new one at first.
+/// The data of this thread; a new value at the first call.
 ///
 /// # Safety
-/// It is always asked for a value of the same type, one that needs no destructor.
+/// All calls have the same type, and it needs no destructor.
 pub(crate) unsafe fn kept<T>(new: impl FnOnce() -> T) -> &'static T {
     const { assert!(size_of::<Kept<T>>() <= SIZE - REST && align_of::<Kept<T>>() <= REST) };
-    // SAFETY: memory of this thread alone, long and aligned enough, in which any value is valid. It lives as long as the
+    // SAFETY: memory of this thread alone, of sufficient size and alignment, in which any value is valid. It lives as long as the
     // thread, and no call outlives its thread.
     let kept = unsafe { &*memory().wrapping_add(REST).cast::<Kept<T>>() };
     if !kept.begun.get() {

@@ -1,5 +1,5 @@
-//! The functions that this library stands in front of: the next ones of the same name, or bare system calls until those
-//! are known (another library's constructor may poll before ours has run).
+//! The functions that this library interposes: the next ones of the same name, or bare system calls until those are known (another library's
+//! constructor may poll before ours has run).
 
 use core::ffi::{CStr, c_int, c_ulong, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -60,7 +60,7 @@ macro_rules! next {
                 }
             }
         )*
-        /// Finds them all.
+        /// Looks up all of them.
         pub(crate) fn resolve() {
             $(address::$name.find();)*
         }
@@ -77,7 +77,7 @@ next! {
         libc::syscall(libc::SYS_ppoll, fds, count, time, 0_usize, SIGNALS)
     };
     fn ppoll(fds: *mut pollfd, count: c_ulong, time: *const timespec, mask: *const sigset_t) -> c_int = {
-        // The kernel writes the rest of the time back; the C library does not let it.
+        // The kernel writes the remaining time back; the C library hides that from the caller.
         let mut copy = if time.is_null() { crate::sys::timespec(0) } else { *time };
         let time = if time.is_null() { core::ptr::null_mut() } else { &raw mut copy };
         libc::syscall(libc::SYS_ppoll, fds, count, time, mask, SIGNALS)

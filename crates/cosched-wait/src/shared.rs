@@ -1,4 +1,4 @@
-//! What the process shares with its job and its node: the job's page, or the same words in private memory.
+//! The data that the process shares with its job and its node: the job's page, or the same words in private memory.
 
 use crate::text::Text;
 use crate::{local, sys, thread};
@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use cosched_core::wait::page::{self, Head, Page, Slot};
 
-/// What is used without a page.
+/// Used without a page.
 static OWN_HEAD: Head = Head {
     magic: AtomicU32::new(0),
     mode: AtomicU32::new(0),
@@ -34,18 +34,18 @@ static OWN_SLOT: Slot = Slot {
     timeouts: AtomicU64::new(0),
 };
 
-/// The page's path, until it is opened: most programs never poll, and need none.
+/// The page's path, until the page is opened: most programs never poll, and need none.
 static PATH: AtomicPtr<libc::c_char> = AtomicPtr::new(null_mut());
 /// The job's page; null without one.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
-/// What the daemon says; null without a page.
+/// The daemon's orders; null without a page.
 static ORDERS: AtomicPtr<Head> = AtomicPtr::new(null_mut());
 /// The slot of this process in the page; null until it has one.
 static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
-/// Whether a slot was looked for.
+/// Whether a slot has been requested.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
-/// Learns from the environment which page this is.
+/// Reads the page's path from the environment.
 pub(crate) fn learn() {
     // SAFETY: the handler only stores to this library's own atomics.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -54,7 +54,7 @@ pub(crate) fn learn() {
     }
 }
 
-/// Maps the page. Whatever is wrong with it, the process goes on without; so do other threads until it is there.
+/// Maps the page. If that fails, the process continues without it; so do other threads until it is mapped.
 #[cold]
 fn open(path: &CStr) {
     let saved = sys::errno();
@@ -71,7 +71,7 @@ fn open(path: &CStr) {
     sys::set_errno(saved);
 }
 
-/// What the daemon says beside this page.
+/// The daemon's orders, in a file beside this page.
 fn orders_of(page: &CStr) -> Option<*mut Head> {
     let mut name = Text::<512>::new();
     write!(name, "{}{}\0", page.to_str().ok()?, page::ORDERS_SUFFIX).ok()?;
@@ -81,7 +81,7 @@ fn orders_of(page: &CStr) -> Option<*mut Head> {
     head
 }
 
-/// Maps a file of just this size that begins with the magic word.
+/// Maps a file of exactly this size that begins with the magic word.
 fn map(file: &sys::File, size: usize, rights: libc::c_int) -> Option<*mut Head> {
     // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
     let mut facts: libc::stat = unsafe { core::mem::zeroed() };
@@ -100,7 +100,7 @@ fn map(file: &sys::File, size: usize, rights: libc::c_int) -> Option<*mut Head> 
     if unsafe { &*head }.magic.load(Relaxed) == page::MAGIC {
         return Some(head);
     }
-    // SAFETY: the mapping was made above and nobody has seen it.
+    // SAFETY: the mapping was made above and no reference to it exists.
     unsafe { libc::munmap(address, size) };
     None
 }
@@ -120,18 +120,18 @@ pub(crate) fn page() -> Option<&'static Page> {
     (!page.is_null()).then(|| unsafe { &*page })
 }
 
-/// The page, and what the daemon says about it.
+/// The page, and the daemon's orders.
 pub(crate) fn page_and_orders() -> Option<(&'static Page, &'static Head)> {
-    // SAFETY: as the page, which is there only when this is; nobody here writes it.
+    // SAFETY: as for the page, which exists only together with this; this process never writes it.
     page().map(|page| (page, unsafe { &*ORDERS.load(Relaxed) }))
 }
 
-/// What concerns the whole job; without a page, only this process.
+/// The words that concern the whole job; without a page, only this process.
 pub(crate) fn head() -> &'static Head {
     page().map_or(&OWN_HEAD, |page| &page.head)
 }
 
-/// Where this process counts.
+/// The slot with this process's counters.
 pub(crate) fn slot() -> &'static Slot {
     let slot = SLOT.load(Relaxed);
     // SAFETY: it points into the page, which stays, or is null.
@@ -150,34 +150,34 @@ pub(crate) fn take_slot() {
     let own = page.slots.iter().find(|slot| slot.pid.load(Relaxed) == pid);
     let take = |from: u32| move |slot: &&Slot| slot.pid.compare_exchange(from, pid, Relaxed, Relaxed).is_ok();
     let free = || page.slots.iter().find(take(0));
-    // The daemon gives none free: it only reads the page.
+    // The daemon frees no slots: it only reads the page.
     let left = || page.slots.iter().filter(|slot| !lives(slot)).find(|slot| take(slot.pid.load(Relaxed))(slot));
     if let Some(slot) = own.or_else(free).or_else(left) {
         SLOT.store(ptr::from_ref(slot).cast_mut(), Relaxed);
     }
 }
 
-/// The processes of the job that poll and live, by their slots.
+/// The number of the job's live processes that poll, by their slots.
 pub(crate) fn live_slots(page: &Page) -> u32 {
     page.slots.iter().filter(|slot| slot.pid.load(Relaxed) != 0 && lives(slot)).count() as u32
 }
 
-/// Whether the process of a slot lives, as far as this one can see.
+/// Whether the process of a slot lives, as far as this process can see.
 fn lives(slot: &Slot) -> bool {
     let pid = slot.pid.load(Relaxed) as i32;
     let saved = sys::errno();
-    // SAFETY: signal 0 only asks whether the process is there.
+    // SAFETY: signal 0 only tests whether the process exists.
     let lives = pid > 0 && (unsafe { libc::kill(pid, 0) } == 0 || sys::errno() != libc::ESRCH);
     sys::set_errno(saved);
     lives
 }
 
-/// Whether this process has polled so much that it counts.
+/// Whether this process polls, and so has looked for a slot.
 pub(crate) fn polls() -> bool {
     LOOKED.load(Relaxed)
 }
 
-/// A forked child is another process: it has counted nothing, and its slot is its parent's.
+/// A forked child is a different process: its counters are zero, and its slot is its parent's.
 extern "C" fn in_child() {
     if !polls() {
         return local::passed().set(0);

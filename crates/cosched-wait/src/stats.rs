@@ -10,7 +10,7 @@ unsafe extern "C" {
     static program_invocation_short_name: *const libc::c_char;
 }
 
-/// Appends the line to the file that the environment names, if the process has polled at all.
+/// Appends the line to the file named by the environment, if the process has polled at all.
 pub(crate) fn write() {
     let Some(path) = config::statistics() else { return };
     let slot = shared::slot();

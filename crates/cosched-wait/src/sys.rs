@@ -1,4 +1,4 @@
-//! The few things that are asked of the system outside the interposed calls.
+//! The few system services that are used outside the interposed calls.
 
 use core::sync::atomic::AtomicU32;
 use core::time::Duration;
@@ -33,13 +33,13 @@ pub(crate) fn cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// A duration as the system wants it.
+/// A duration in the kernel's form.
 pub(crate) fn timespec(time_ns: u64) -> libc::timespec {
     let time = Duration::from_nanos(time_ns);
     libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: libc::c_long::from(time.subsec_nanos() as i32) }
 }
 
-/// Sleeps while `word` is `seen`, for `time_ns` at most. True if it was rung, false if the time was over.
+/// Sleeps while `word` equals `seen`, for at most `time_ns`. True if it was woken or the word has changed, false if the time expired.
 pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, time_ns: u64) -> bool {
     let time = timespec(time_ns);
     // SAFETY: the word and the time live during the call; it has no other effect on memory.
@@ -47,13 +47,13 @@ pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, time_ns: u64) -> bool {
     result == 0 || errno() == libc::EAGAIN
 }
 
-/// Wakes all that sleep on `word`, in every process.
+/// Wakes all threads that sleep on `word`, in every process.
 pub(crate) fn futex_wake(word: &AtomicU32) {
     // SAFETY: the word lives during the call, which only uses its address.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }
 
-/// A file, opened and closed by bare system calls: they are no cancellation points and no interposed functions.
+/// A file, opened and closed by bare system calls: these are not cancellation points and not interposed.
 pub(crate) struct File(i32);
 
 impl File {
@@ -101,13 +101,13 @@ pub(crate) fn write_all(fd: i32, bytes: &[u8]) {
 
 /// A variable of the environment; for the constructor only.
 pub(crate) fn variable(name: &core::ffi::CStr) -> Option<&'static core::ffi::CStr> {
-    // SAFETY: the name ends with a zero, and so does what is returned; in the constructor nobody changes the environment.
+    // SAFETY: the name ends with a zero, and so does what is returned; in the constructor no other thread changes the environment.
     let value = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: as above.
     (!value.is_null()).then(|| unsafe { core::ffi::CStr::from_ptr(value) })
 }
 
-/// A whole number in decimal digits, and nothing else.
+/// A whole number in decimal digits; `None` for any other text.
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     let digits = !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit);
     digits.then(|| text.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))

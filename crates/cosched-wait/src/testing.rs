@@ -1,13 +1,13 @@
-//! MPI's tests in a crowd: they do not wait, and a program may compute between two of them for less than a yield costs (HPCC's
-//! random access: 20 ns). So where Open MPI yields only because it was told to, most of them pass as without a crowd.
+//! MPI's tests in a crowd: they do not wait, and a program may compute between two of them for less than a yield costs (HPCC's random access: 20 ns).
+//! So where Open MPI yields only because it was set here, most of them pass as without a crowd.
 
 use crate::hooks::progress;
 use crate::local::{self, CROWD, TESTING};
 
-/// Tests that pass between two in which Open MPI gives way.
+/// The number of tests that pass between two in which Open MPI yields.
 const TESTS: u32 = 255;
 
-/// A test begins. True if it passes: then [`end`] must follow.
+/// To be called when a test begins. True if it passes: then [`end`] must follow.
 #[inline]
 pub(crate) fn begin() -> bool {
     local::passed().get() == CROWD && begin_in_crowd()
@@ -23,7 +23,7 @@ fn begin_in_crowd() -> bool {
     passes
 }
 
-/// It ends.
+/// To be called when a test that passes ends.
 pub(crate) fn end() {
     local::tests().set(local::tests().get() & !TESTING);
     local::passed().set(CROWD);

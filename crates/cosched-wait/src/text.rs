@@ -1,8 +1,8 @@
-//! Text without an allocation.
+//! Text without allocation.
 
 use core::fmt::Write;
 
-/// A text of limited length; what does not fit is cut.
+/// A text of limited length; the excess is cut off.
 pub(crate) struct Text<const MAX: usize> {
     bytes: [u8; MAX],
     length: usize,
@@ -14,7 +14,7 @@ impl<const MAX: usize> Text<MAX> {
         Self { bytes: [0; MAX], length: 0 }
     }
 
-    /// What was written.
+    /// The text so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }

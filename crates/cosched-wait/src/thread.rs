@@ -1,8 +1,7 @@
-//! How one thread waits: its row of calls that found nothing, and what becomes of it.
+//! How one thread waits: its row of calls that found nothing, and the reaction to it.
 //!
-//! A row begins with the first call that finds nothing and ends with the first that finds something, with the end of the
-//! MPI call in which it is, or with a gap in which the thread computed. A gap in which it only stood in the queue of a
-//! CPU does not end it.
+//! A row begins with the first call that finds nothing and ends with the first that finds something, with the end of the MPI call in which it is, or
+//! with a gap in which the thread computed. A gap in which it only waited in the queue of a CPU does not end it.
 
 use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
@@ -16,43 +15,43 @@ use cosched_core::wait::page::{self, ADAPTIVE, BLOCKED, COMPUTING, SPINNING};
 use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 use libc::{pollfd, sigset_t};
 
-/// Calls that pass between two looks at whether there is a crowd.
+/// The number of calls that pass between two checks for a crowd.
 const PASS: u32 = 255;
-/// How often a thread in a crowd looks whether it still is in one, in ns.
+/// How often a thread in a crowd checks whether there still is one, in ns.
 const LOOK_EVERY_NS: u64 = 10_000_000;
-/// A longer computation between two calls ends the row, in ns. Who only yields does nothing else between two yields, and
-/// what he waited for is not seen here; so even a short computation tells that he got it.
+/// A longer computation between two calls ends the row, in ns. A thread that only yields does nothing else between two yields, and the event that it
+/// waited for is not seen here; so even a short computation shows that the event has arrived.
 const GAP_NS: u64 = 100_000;
 const YIELD_GAP_NS: u64 = 5_000;
-/// A block lasts at most this part of the time waited so far,
+/// The limit of a block is this part (1/4) of the time waited so far,
 const BLOCK_PART: u64 = 4;
-/// and at least and at most so long, in ns.
+/// within these bounds, in ns.
 const BLOCK_NS_MIN: u64 = 20_000;
 const BLOCK_NS_MAX: u64 = 4_000_000;
 
-/// In an MPI call, this part of a wait is yielded away before the thread sleeps: a yield among ranks that all yield costs
-/// less than a sleep and a wake-up. Not where others want the CPU and a descriptor can wake the thread.
+/// In an MPI call, the first part of a wait is spent yielding before the thread sleeps: a yield among ranks that all yield costs less than a sleep
+/// and a wake-up. Not where others want the CPU and a descriptor can wake the thread.
 const YIELD_FIRST_NS: u64 = 1_000_000;
-/// Where waits have ended by descriptors so often, a block on them may be so long at least, in ns.
+/// After this number of waits that ended by descriptors, the lower bound of a block on them is this, in ns.
 const BY_DESCRIPTOR_SURE: i8 = 4;
 const BLOCK_NS_SURE: u64 = 1_000_000;
-/// Outside MPI's calls a progress loop's sleep is at most so long, in ns: not every end of a wait is seen.
+/// Outside MPI's calls the limit of a progress loop's sleep is this, in ns: not every end of a wait is seen.
 const BLOCK_NS_UNSURE: u64 = 200_000;
 
-/// What a call that found nothing is to do.
+/// What to do after a call that found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Return and be called again.
     Spin,
     /// Block.
     Block,
-    /// Give the CPU away.
+    /// Yield the CPU.
     Yield,
 }
 
 /// The state of a thread. It has no destructor, so that it is plain thread-local memory.
 pub(crate) struct Thread {
-    /// This code runs: a signal handler that comes here only passes.
+    /// This code is running: a call from a signal handler in this state only passes.
     inside: Cell<bool>,
     mode: Cell<u32>,
     spin_ns: Cell<u64>,
@@ -60,7 +59,7 @@ pub(crate) struct Thread {
     crowd: Cell<Crowd>,
     look_ns: Cell<u64>,
     queueing: Queueing,
-    /// MPI calls that this thread is in, one in the other.
+    /// The nesting depth of this thread's MPI calls.
     depth: Cell<u32>,
     rule: RefCell<SpinRule>,
     row: Row,
@@ -72,31 +71,31 @@ struct Row {
     active: Cell<bool>,
     calls: Cell<u32>,
     start_ns: Cell<u64>,
-    /// When the last call was over.
+    /// The end of the last call.
     last_ns: Cell<u64>,
-    /// CPU time, and the time it was taken.
+    /// The CPU time, and when it was read.
     cpu_ns: Cell<u64>,
     cpu_at_ns: Cell<u64>,
     asleep_ns: Cell<u64>,
-    /// Whether it blocked, and whether the last block ended by its time.
+    /// Whether it blocked, and whether the last block ended by its time limit.
     blocked: Cell<bool>,
     timed_out: Cell<bool>,
-    /// Whether it is counted among the sleepers, and the doorbell as it was before the program last looked.
+    /// Whether it is counted among the sleepers, and the doorbell's value before the program's last poll.
     announced: Cell<bool>,
     bell: Cell<u32>,
-    /// Its progress loop tells when it finds something, though perhaps not all.
+    /// Its progress loop reports when it finds something, though perhaps not everything.
     tells: Cell<bool>,
-    /// Calls that must not block: another descriptor is ready, and the program has to come to it.
+    /// Calls that must not block: another descriptor is ready, and the program has to get to it.
     grace: Cell<u32>,
-    /// The row has calls of sched_yield, or of others.
+    /// Whether the row contains calls of sched_yield, and others.
     yields: Cell<bool>,
     asks: Cell<bool>,
-    /// Above 0: waits end by descriptors.
+    /// Above 0: waits usually end by descriptors.
     by_descriptor: Cell<i8>,
     descriptors: RefCell<Descriptors>,
 }
 
-/// What is not yet in the slot, in the order of [`shared::counters`].
+/// Counts that are not yet in the slot, in the order of [`shared::counters`].
 struct Counts([Cell<u64>; 8]);
 
 #[derive(Clone, Copy)]
@@ -148,13 +147,13 @@ impl Thread {
     }
 }
 
-/// This thread.
+/// The calling thread.
 fn this() -> &'static Thread {
     // SAFETY: nothing else is kept, and it has no destructor.
     unsafe { local::kept(Thread::new) }
 }
 
-/// Begins a call that asks without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
+/// Begins a call that polls without waiting. `None`: it is to pass as it is. Otherwise [`Thread::leave`] must follow.
 #[inline]
 pub(crate) fn enter() -> Option<&'static Thread> {
     let passed = local::passed();
@@ -183,18 +182,18 @@ fn enter_slowly() -> Option<&'static Thread> {
     Some(thread)
 }
 
-/// An MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
+/// To be called when an MPI call of this thread begins. True in a crowd: then [`leave_mpi`] must follow.
 #[inline]
 pub(crate) fn enter_mpi() -> bool {
     local::passed().get() == local::CROWD && this().enter_mpi()
 }
 
-/// It ends.
+/// To be called when such an MPI call ends.
 pub(crate) fn leave_mpi() {
     this().leave_mpi();
 }
 
-/// A test of MPI's has found what it asked for.
+/// To be called when a test of MPI's has succeeded.
 pub(crate) fn found_by_test() {
     if local::passed().get() == local::CROWD {
         let thread = this();
@@ -204,7 +203,7 @@ pub(crate) fn found_by_test() {
     }
 }
 
-/// Wakes those of the job that sleep on the doorbell.
+/// Wakes the job's threads that sleep on the doorbell.
 fn ring() {
     let head = shared::head();
     fence(SeqCst);
@@ -216,7 +215,7 @@ fn ring() {
     }
 }
 
-/// A forked child begins anew.
+/// Resets the state in a forked child.
 pub(crate) fn forget() {
     let thread = this();
     thread.row.active.set(false);
@@ -229,7 +228,7 @@ pub(crate) fn forget() {
     thread.counts.0.iter().for_each(|count| count.set(0));
 }
 
-/// At exit: what is not yet in the slot goes there.
+/// At exit: writes the remaining counts to the slot.
 pub(crate) fn finish() {
     if local::passed().get() == 0 && !shared::polls() {
         return;
@@ -249,7 +248,7 @@ impl Thread {
         self.inside.set(false);
     }
 
-    /// Looks whether to do anything at all, and how. False: the next calls pass.
+    /// Decides whether to do anything at all, and how. False: the next calls pass.
     #[cold]
     fn look(&self, now_ns: u64) -> bool {
         let (mode, spin_us) = crowd::orders();
@@ -285,7 +284,7 @@ impl Thread {
         }
     }
 
-    /// An MPI call begins: whatever it will wait for, it is another wait.
+    /// An MPI call begins: it is a new wait, whatever it waits for.
     fn enter_mpi(&self) -> bool {
         if self.inside.get() {
             return false;
@@ -297,7 +296,7 @@ impl Thread {
         true
     }
 
-    /// The row is of a progress loop that tells what it finds.
+    /// Marks the row as one of a progress loop that reports what it finds.
     pub(crate) fn loop_tells(&self) {
         self.row.tells.set(true);
     }
@@ -307,18 +306,17 @@ impl Thread {
         self.depth.get() > 0
     }
 
-    /// Whether an MPI call spins without giving way: for a spin time that was given, where only others are the crowd. A gang
-    /// has its CPUs for itself.
+    /// Whether an MPI call spins without yielding: with a fixed spin time, if only others are the crowd. A gang has its CPUs for itself.
     pub(crate) fn spins_out(&self) -> bool {
         self.in_mpi() && !self.adaptive.get() && self.crowd.get() == Crowd::Others
     }
 
-    /// Nobody but this job's own processes wants the CPUs.
+    /// Whether only this job's own processes want the CPUs.
     fn own_crowd(&self) -> bool {
         self.crowd.get() == Crowd::OwnJob
     }
 
-    /// It ends, and with it the wait. It may have sent something.
+    /// An MPI call ends, and with it the wait. It may have sent something.
     fn leave_mpi(&self) {
         self.depth.set(self.depth.get().saturating_sub(1));
         if self.depth.get() == 0 {
@@ -335,7 +333,7 @@ impl Thread {
         shared::slot().spin_us.store((spin_ns / 1_000) as u32, Relaxed);
     }
 
-    /// A call found something, or failed: the wait is over. A failure says nothing about descriptors.
+    /// A call found something, or failed: the wait is over. A failure gives no information about descriptors.
     pub(crate) fn found(&self, failed: bool) {
         self.add(Count::Polls, 1);
         if self.row.active.get() {
@@ -387,7 +385,7 @@ impl Thread {
 
     fn begin_row(&self, now_ns: u64) {
         let row = &self.row;
-        // Whatever this process has sent has been delivered by now; who sleeps on the doorbell may find it.
+        // All messages that this process sent have been delivered by now; a thread that sleeps on the doorbell may find one.
         ring();
         row.active.set(true);
         row.calls.set(0);
@@ -412,7 +410,7 @@ impl Thread {
             shared::head().sleepers.fetch_sub(1, SeqCst);
         }
         if row.calls.get() < 2 {
-            // A look in passing is no wait.
+            // A single poll is not a wait.
             return self.state(COMPUTING, now_ns);
         }
         let waited_ns = now_ns - row.start_ns.get();
@@ -426,7 +424,7 @@ impl Thread {
             self.take_spin_time(ADAPTIVE);
         }
         if row.asks.get() {
-            // One that came otherwise while the thread slept cost it time, so it counts more.
+            // A wait that ended otherwise while the thread slept cost it time, so it counts more.
             let step = if by_descriptor {
                 1
             } else if ended == Ended::TimedOut {
@@ -456,13 +454,13 @@ impl Thread {
     }
 
     fn yields_first(&self) -> bool {
-        // Measured with MPICH over TCP, 4 and 8 ranks on 2 CPUs: with yields no run came to its end within 4 s, with blocks
-        // half did; docs/waiting.md says what keeps the others.
+        // Measured with MPICH over TCP, 4 and 8 ranks on 2 CPUs: with yields no run was completed within 4 s, with blocks half of them were;
+        // docs/waiting.md says what prevents the others.
         let by_ucx = self.row.tells.get() && self.row.by_descriptor.get() > 0;
         self.in_mpi() && !by_ucx && self.waited_ns() < YIELD_FIRST_NS
     }
 
-    /// The time of the next block.
+    /// The length of the next block.
     fn block_ns(&self) -> u64 {
         let sure = self.row.by_descriptor.get() >= BY_DESCRIPTOR_SURE;
         let max_ns = if self.row.tells.get() && !self.in_mpi() { BLOCK_NS_UNSURE } else { BLOCK_NS_MAX };
@@ -470,14 +468,13 @@ impl Thread {
             .clamp(if sure { BLOCK_NS_SURE } else { BLOCK_NS_MIN }, max_ns.max(BLOCK_NS_SURE * u64::from(sure)))
     }
 
-    /// Adds what a call asks for to the row. True if the row had asked for all of it; `None` if it does not fit.
+    /// Adds the descriptors of a call to the row. True if the row had all of them already; `None` if they do not fit.
     pub(crate) fn remember(&self, asked: &[pollfd]) -> Option<bool> {
         self.row.descriptors.borrow_mut().add(asked)
     }
 
-    /// Blocks until a descriptor of the row is ready or the time is over. Not if the program has just asked for something
-    /// new (it may ask for more), nor where it also calls sched_yield and its waits do not end by descriptors: that call
-    /// blocks then. True if it did block.
+    /// Blocks until a descriptor of the row is ready or the time is over. Not if the program has just polled a new descriptor (more may follow), nor
+    /// where it also calls sched_yield and its waits do not end by descriptors: that call blocks then. True if it did block.
     ///
     /// # Safety
     /// `mask` is null or a valid set of signals; `asked` are the descriptors of the call.
@@ -532,8 +529,8 @@ impl Thread {
             return;
         }
         if self.depth.get() == 0 && !row.tells.get() {
-            // What a thread waits for by sched_yield alone is not seen, so its row may be many short waits. It gives way
-            // as it wanted.
+            // The event that a thread waits for by sched_yield alone is not seen, so its row may be many short waits. It yields, as the program
+            // intended.
             return self.give_way();
         }
         if self.yields_first() {
@@ -541,7 +538,7 @@ impl Thread {
         }
         let head = shared::head();
         if !row.announced.replace(true) {
-            // Who rings sees it from here on; the program must look once more for what came before.
+            // A thread that rings sees it from here on; the program must poll once more for earlier events.
             head.sleepers.fetch_add(1, SeqCst);
             return row.bell.set(head.doorbell.load(SeqCst));
         }
@@ -570,7 +567,7 @@ impl Thread {
         result
     }
 
-    /// Gives the CPU away once.
+    /// Yields the CPU once.
     pub(crate) fn give_way(&self) {
         self.add(Count::Yields, 1);
         // SAFETY: no arguments.

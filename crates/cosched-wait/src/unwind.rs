@@ -1,7 +1,7 @@
-//! The unwinder is the program's, found when it is first needed, and not a library that every program has to load.
+//! The unwinder is the program's, looked up when it is first needed, and not a library that every program has to load.
 //!
-//! The standard library refers to libgcc_s, for panics and for frames of ours that somebody else's exception passes. Loading
-//! it costs each short program more than all the rest of this library, and neither happens there. Who throws has loaded it.
+//! The standard library refers to libgcc_s, for panics and for another component's exceptions that pass frames of ours. Loading it costs each short
+//! program more than all the rest of this library, and neither happens there. A program that throws has loaded it.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -22,7 +22,7 @@ impl Unwinder {
         if !known.is_null() {
             return known;
         }
-        // SAFETY: both texts end with a zero; without the library there is nothing that could be done but to stop.
+        // SAFETY: both texts end with a zero; without the library the only remedy is to abort.
         let found = unsafe {
             let library = libc::dlopen(c"libgcc_s.so.1".as_ptr(), libc::RTLD_NOW);
             if library.is_null() { core::ptr::null_mut() } else { libc::dlsym(library, self.name.as_ptr()) }
@@ -49,7 +49,7 @@ macro_rules! jump {
     };
 }
 
-/// A function of this name for this library alone: exported, it would stand in front of the program's own.
+/// A function of this name for this library alone: if it were exported, it would interpose the program's own.
 macro_rules! unwinder {
     ($(fn $symbol:literal $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {
         $(

@@ -6,7 +6,7 @@ use std::process::Command;
 struct Mpi {
     compiler: &'static str,
     launcher: &'static [&'static str],
-    /// What makes it use TCP.
+    /// The setting that makes it use TCP.
     tcp: (&'static str, &'static str),
 }
 
@@ -22,7 +22,7 @@ fn library() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let front =
         own.ancestors().map(|directory| directory.join("libcosched_preload.so")).find(|path| path.is_file()).unwrap();
-    // Without it nothing is loaded, and all results are the same.
+    // Without the library nothing is loaded, and all results would be the same.
     assert!(
         front.with_file_name("libcosched_wait.so").is_file(),
         "cargo build -p cosched-wait puts it beside {front:?}"
@@ -34,9 +34,9 @@ fn command(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "30"]).args(mpi.launcher).args(["-n", ranks]).arg("env");
     if let Some(wait) = wait {
-        // Only the ranks: that the launcher may have it too is tested with `cosched run`.
+        // Only for the ranks: the case that the launcher has it, too, is tested with `cosched run`.
         command.arg(format!("LD_PRELOAD={}", library().display())).arg(format!("COSCHED_WAIT={wait}"));
-        // A crowd, whatever the number of CPUs.
+        // Simulates a crowd, whatever the number of CPUs.
         command.arg("OMPI_COMM_WORLD_LOCAL_SIZE=4096").arg("MPI_LOCALNRANKS=4096");
     }
     command.arg(program).envs(tcp.then_some(mpi.tcp));
@@ -48,13 +48,13 @@ fn output(mpi: &Mpi, program: &Path, ranks: &str, tcp: bool, wait: Option<&str>)
     let mut command = command(mpi, program, ranks, tcp, wait);
     let done = command.output().unwrap();
     let said = String::from_utf8(done.stdout).unwrap();
-    // MPICH 4.0.2 over TCP does not always come back from MPI_Finalize, with or without the library: docs/waiting.md.
+    // MPICH 4.0.2 over TCP does not always return from MPI_Finalize, with or without the library: docs/waiting.md.
     let stuck_at_the_end = tcp && mpi.compiler == MPICH.compiler && said.contains(" ranks: ");
     assert!(done.status.success() || stuck_at_the_end, "{wait:?} tcp {tcp}: {}", String::from_utf8_lossy(&done.stderr));
     said.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Compiles a program of tests/programs into the directory; none where there is no such MPI.
+/// Compiles a program of tests/programs into the directory; `None` where there is no such MPI.
 fn built(mpi: &Mpi, directory: &Path, source: &str) -> Option<PathBuf> {
     let program = directory.join("program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
@@ -73,7 +73,7 @@ fn directory() -> tempfile::TempDir {
 fn same_results(mpi: &Mpi) {
     let directory = directory();
     let Some(program) = built(mpi, directory.path(), "mpi_words.c") else { return };
-    // Two ranks: more would take an MPI that only spins minutes on a machine of two CPUs.
+    // Two ranks: with more, an MPI that only spins would take minutes on a machine with two CPUs.
     let plain = output(mpi, &program, "2", false, None);
     assert!(plain.starts_with("2 ranks: "), "{plain}");
     for wait in ["busy", "spin-block", "spin-block:0us", "spin-yield:20us"] {

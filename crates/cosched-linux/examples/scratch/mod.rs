@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cosched_linux::{Layout, Place, Tree};
 
-/// Gives `work` a tree of its own; then its jobs are killed and it goes.
+/// Calls `work` with a tree of its own; then kills its jobs and removes it.
 pub(crate) fn in_scratch_tree(work: impl FnOnce(&Tree) -> Result<(), Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
     let tree = Tree::open(&Layout::detect()?, Place::Root { name: format!("cst-{}", std::process::id()) })?;
     // Other work on the machine should not be measured.

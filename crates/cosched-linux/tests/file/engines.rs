@@ -1,4 +1,4 @@
-//! All engines move the same bytes, in order, to and from the memory itself.
+//! All engines move the same bytes, in order, directly to and from the memory.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn blocks_come_back_in_order_and_are_the_memory_that_was_given() {
     }
 }
 
-/// Memory that tells what is in it when it is let go, and can be looked at afterwards.
+/// Memory that reports its content when it is released, and can be inspected afterwards.
 struct Watched(Option<Pages>, Sender<(Vec<u8>, Pages)>);
 
 impl Memory for Watched {
@@ -83,7 +83,7 @@ impl Drop for Watched {
     }
 }
 
-/// The queue goes while the kernel fills its blocks: it lets go of the memory when the kernel has, and not before.
+/// The queue is dropped while the kernel fills its blocks: it releases the memory only after the kernel has.
 #[test]
 fn the_queue_may_go_while_blocks_are_on_their_way() {
     let dir = scratch();
@@ -109,7 +109,7 @@ fn the_queue_may_go_while_blocks_are_on_their_way() {
     }
 }
 
-/// How many pages of the file the page cache holds (cachestat, Linux 6.5).
+/// The number of the file's pages in the page cache (cachestat, Linux 6.5).
 fn cached_pages(file: &impl AsFd) -> Option<u64> {
     use std::os::fd::AsRawFd;
     let (range, mut answer) = ([0u64, 0], [0u64; 5]);
@@ -118,8 +118,8 @@ fn cached_pages(file: &impl AsFd) -> Option<u64> {
     (rc == 0).then_some(answer[0])
 }
 
-/// The disk's bytes come to the memory without a stop in the page cache, and the other way: nothing copies them on the way,
-/// for there is nowhere else that they could be.
+/// The disk's bytes get to the memory without a stop in the page cache, and in the other direction, too: nothing copies them on the way, as there is
+/// no other place where they could be.
 #[test]
 fn direct_blocks_leave_no_page_in_the_cache() {
     let dir = scratch();
@@ -158,7 +158,7 @@ fn direct_blocks_leave_no_page_in_the_cache() {
     }
 }
 
-/// What a file of `len` bytes is when the bytes up to each of the cuts lie elsewhere in the buffer.
+/// The extents of a file of `len` bytes whose runs between the cuts are rotated in the buffer.
 fn extents(len: usize, cuts: &[usize], shift: usize) -> Vec<Extent> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (len + 1)).chain([0, len]).collect();
     cuts.sort_unstable();
@@ -212,7 +212,7 @@ proptest! {
         }
     }
 
-    /// The same at once, on the caller's thread.
+    /// The same synchronously, on the caller's thread.
     #[test]
     fn bytes_that_are_written_at_once_are_read(offset in 0usize..20_000, len in 0usize..50_000) {
         let dir = scratch();
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-/// Writes the extents, three to a block, so that several blocks are on their way.
+/// Writes the extents, three to a block, so that several blocks are in transfer.
 fn write(engine: Engine, path: &Path, extents: &[Extent], content: &[u8], chunk: usize) {
     std::fs::File::create(path).unwrap();
     let file = Arc::new(BlockFile::open_update(path, engine.caching()).unwrap());

@@ -1,4 +1,4 @@
-//! Each thing that goes wrong has a name of its own, says where and why, and gives the memory back.
+//! Each error has a type of its own, says where and why, and returns the memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ fn open(path: &Path) -> FileError {
     BlockFile::open(path, Caching::Direct).unwrap_err()
 }
 
-/// The three parts are there, and the file is named.
+/// Checks that all three parts of the message exist and name the file.
 fn assert_told(error: &FileError, words: &[&str]) {
     let problem = error.problem();
     assert!(!problem.why.is_empty() && !problem.hint.is_empty(), "{error}");
@@ -55,7 +55,7 @@ fn a_file_that_shrinks_while_it_is_read_says_so() {
             assert_told(&error, &["shrank from 400000 to 150001", "complete"]);
         }
         assert!(matches!(file.check_unchanged().unwrap_err().cause, Cause::Shrank { .. }));
-        // The queue goes on: an error is of one block.
+        // The queue continues: an error concerns one block.
         transfers.read(&file, &[Extent::start(0, 100_000)], Pages::new(100_000));
         transfers.wait().unwrap().result.unwrap();
     }
@@ -80,7 +80,7 @@ fn a_file_that_is_overwritten_says_so_also_when_its_times_are_set_back() {
     let path = dir.path().join("data");
     std::fs::write(&path, pattern(1000)).unwrap();
     let file = BlockFile::open(&path, Caching::Direct).unwrap();
-    // The kernel's clock of files may go in steps of some milliseconds.
+    // The kernel's timestamps of files may advance in steps of some milliseconds.
     std::thread::sleep(std::time::Duration::from_millis(20));
     let writer = std::fs::File::options().write(true).open(&path).unwrap();
     let before = writer.metadata().unwrap().modified().unwrap();
@@ -139,7 +139,7 @@ fn another_users_file_is_not_read() {
     assert_told(&error, &["secret", "permission denied", "mode"]);
 }
 
-/// Nothing is mapped at a process's address 0, and the kernel says EIO, as a broken disk would.
+/// Nothing is mapped at a process's address 0, and the kernel reports EIO, like a broken disk.
 #[test]
 fn a_device_that_fails_says_so() {
     for engine in Engine::ALL {

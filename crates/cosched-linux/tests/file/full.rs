@@ -1,4 +1,4 @@
-//! A disk that fills, on small file systems of our own.
+//! A disk that becomes full, on small file systems of our own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn assert_full(error: &FileError, doing: Doing) {
     assert!(error.to_string().contains("the disk is full") && error.to_string().contains("make room"), "{error}");
 }
 
-/// Reserving tells it before the work; writing tells it at the byte; what is left of the output is nothing.
+/// Reserving detects it before the work, writing at the byte; nothing is left of the output.
 fn fill(dir: &Path, room: u64) {
     for engine in Engine::ALL {
         let target = dir.join("output");
@@ -24,7 +24,7 @@ fn fill(dir: &Path, room: u64) {
         assert_full(&output.reserve(2 * room).unwrap_err(), Doing::Reserve);
         drop(output);
 
-        // In steps it goes on to the end of the room, although a whole step is not there.
+        // It continues in steps to the end of the room, although there is no room for a whole step.
         let mut output = create().unwrap();
         let mut end = 0;
         let error = loop {
@@ -55,7 +55,7 @@ fn fill(dir: &Path, room: u64) {
                 failed += 1;
             }
         }
-        // Through the page cache some file systems find the place only when they write back.
+        // With the page cache some file systems allocate the room only at write-back.
         assert!(failed > 0 || output.file().sync().is_err(), "{engine} wrote twice as much as there is room");
         drop((output, transfers));
         let left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -81,7 +81,7 @@ fn a_small_ext4_fills() {
     with_mount(&["-o", "loop", image.to_str().unwrap()], |dir| fill(dir, 7 << 20));
 }
 
-/// A block device has a length and is read; it is not written.
+/// A block device has a length and can be read; it is not written.
 #[test]
 fn a_block_device_is_read() {
     let disk = scratch();

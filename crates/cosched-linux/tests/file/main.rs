@@ -1,4 +1,4 @@
-//! Files as pipelines use them, against real files: what is written is read, by each engine, and what cannot be is told.
+//! Files as pipelines use them, with real files: each engine reads what was written, and errors are reported.
 
 mod engines;
 mod errors;

@@ -1,4 +1,4 @@
-//! An output appears when it is complete, and leaves nothing otherwise.
+//! An output appears only when it is complete, and leaves nothing behind otherwise.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

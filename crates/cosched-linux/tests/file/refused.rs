@@ -1,4 +1,4 @@
-//! Where the machine has no io_uring or no O_DIRECT, the next best serves, and says why.
+//! Where the machine has no io_uring or no O_DIRECT, the next best engine is used, with the reason.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use cosched_linux::file::{BlockFile, Caching, Engine, Extent, IoOptions, Memory,
 
 use crate::support::{Pages, pattern, read, scratch, with_mount};
 
-/// Forbids io_uring to this thread and what it starts, as container engines do.
+/// Forbids io_uring to this thread and its children, as container engines do.
 fn forbid_io_uring(errno: i32) -> bool {
     let statement = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut filter = [
@@ -60,7 +60,7 @@ fn engines_that_were_asked_for_are_not_replaced_without_need() {
     assert!("uring2".parse::<Engine>().unwrap_err().contains("io_uring, direct and buffered"));
 }
 
-/// ramfs has no O_DIRECT at all; tmpfs takes the flag, but its files are the page cache.
+/// ramfs has no O_DIRECT at all; tmpfs accepts the flag, but its files are in the page cache.
 #[test]
 fn without_o_direct_the_page_cache_serves() {
     for (kind, word) in [("ramfs", "no O_DIRECT"), ("tmpfs", "tmpfs")] {

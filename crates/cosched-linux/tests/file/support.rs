@@ -1,4 +1,4 @@
-//! Memory at a page's beginning, files with known bytes, and file systems that nobody else sees.
+//! Page-aligned memory, files with known bytes, and file systems that only one thread sees.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cosched_linux::file::{BlockFile, Engine, Extent, FileError, IoOptions, Memory, Transfers};
 
-/// Memory that begins at a page, as a pipeline's buffers do.
+/// Page-aligned memory, like a pipeline's buffers.
 pub(crate) struct Pages {
     bytes: Vec<u8>,
     start: usize,
@@ -33,7 +33,7 @@ impl Memory for Pages {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that show their position.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
@@ -52,7 +52,7 @@ pub(crate) fn transfers(engine: Engine) -> Transfers<Pages> {
     transfers
 }
 
-/// The file's first `len` bytes by one engine.
+/// Reads the file's first `len` bytes with one engine.
 pub(crate) fn read(engine: Engine, path: &Path, len: usize) -> Result<Vec<u8>, FileError> {
     let file = Arc::new(BlockFile::open(path, engine.caching())?);
     let mut transfers = transfers(engine);
@@ -64,8 +64,7 @@ pub(crate) fn read(engine: Engine, path: &Path, len: usize) -> Result<Vec<u8>, F
     })
 }
 
-/// Mounts something at a directory that only this thread (and what it starts) sees, and goes there. The mount is gone with
-/// the thread, whatever happens in it.
+/// Mounts something at a directory that only this thread (and its children) sees, and changes to it. The mount ends with the thread, however it ends.
 pub(crate) fn with_mount(mount: &[&str], test: impl FnOnce(&Path) + Send + 'static) {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can mount");
@@ -75,7 +74,7 @@ pub(crate) fn with_mount(mount: &[&str], test: impl FnOnce(&Path) + Send + 'stat
     let dir = at.path().to_owned();
     let mount: Vec<String> = mount.iter().map(|&word| word.to_owned()).collect();
     let thread = std::thread::spawn(move || {
-        // SAFETY: it takes a number, and changes which mounts this thread sees.
+        // SAFETY: it takes a number, and changes the set of mounts that this thread sees.
         if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
             println!("SKIPPED: no mount namespace: {}", std::io::Error::last_os_error());
             return;

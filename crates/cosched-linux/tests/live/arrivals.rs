@@ -1,4 +1,4 @@
-//! Who has a message waiting: real processes with real sockets, here and in a network namespace of their own.
+//! Detection of waiting messages: real processes with real sockets, here and in a network namespace of their own.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -19,7 +19,7 @@ pub(crate) struct Talker {
 }
 
 impl Talker {
-    /// None (with the reason printed) where it cannot be in a namespace of its own.
+    /// `None` (with the reason printed) where it cannot be in a namespace of its own.
     pub(crate) fn start(apart: bool) -> Option<Talker> {
         let mut command = Command::new(helper());
         command.arg("talk").args(apart.then_some("apart")).stdin(Stdio::piped()).stdout(Stdio::piped());

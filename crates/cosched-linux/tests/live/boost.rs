@@ -18,7 +18,7 @@ const NOBODY: usize = usize::MAX;
 const CRASH: usize = usize::MAX - 1;
 const SLEEP: [&str; 2] = ["sleep", "1000"];
 
-/// Chooses what the test says, and keeps what it saw.
+/// Makes the test's choice, and keeps what it saw.
 #[derive(Clone)]
 struct Steered {
     choice: Arc<AtomicUsize>,
@@ -38,7 +38,7 @@ impl Steered {
 
 impl Chooser for Steered {
     fn choose(&mut self, _now_ns: u64, _current: Option<usize>, jobs: &[Seen]) -> Option<Choice> {
-        // Real choosers neither lock nor allocate; for a test it is good enough.
+        // Real choosers neither lock nor allocate; in a test it does not matter.
         *self.seen.lock().unwrap() = jobs.to_vec();
         match self.choice.load(Relaxed) {
             NOBODY => None,
@@ -120,7 +120,7 @@ fn a_short_hold_ends_before_the_next_look() {
     let timing = BoostTiming { period_ns: 300_000_000, ..BoostTiming::default() };
     slots.set_boost(Boost::new(plain(&jobs.each_ref()), Box::new(steered), None, timing));
     assert!(within(|| slots.stats().looks >= 5));
-    // Held back for 1 ms of every 300: a few looks from outside find it running nearly always.
+    // Held back for 1 ms of every 300: a few samples from outside find it running nearly always.
     let found = (0..30).filter(|_| {
         std::thread::sleep(Duration::from_millis(7));
         jobs[1].frozen()
@@ -189,7 +189,7 @@ fn gangs_in_the_same_table_are_not_touched() {
     ];
     install(&slots, &states, &[&[2], &[3]]);
     let steered = Steered::new(0, Choice::UNTIL_NEXT_LOOK);
-    // The daemon's list may be older than the table: gangs in it are left alone, also while it is their turn.
+    // The daemon's list may be older than the table: gangs in it are not touched, even in their turn.
     boost(&slots, plain(&[&local[0], &local[1], &gangs[0], &gangs[1]]), &steered);
     assert!(within(|| local[1].frozen()));
     let (looks, switches) = (slots.stats().looks, slots.stats().count);
@@ -198,7 +198,7 @@ fn gangs_in_the_same_table_are_not_touched() {
         let running =
             [gangs[0].switch_handle().state(), gangs[1].switch_handle().state()].map(|s| s == Some(Disposition::Run));
         let frozen = [gangs[0].switch_handle().is_frozen(), gangs[1].switch_handle().is_frozen()];
-        // Read at different moments: a switch may lie between.
+        // Read at different moments: there may have been a switch in between.
         wrong += usize::from(running[0] == frozen[0] || running[1] == frozen[1]);
         slots.stats().count > switches + 30
     }));
@@ -233,7 +233,7 @@ fn a_job_that_ends_while_it_is_boosted_or_held_is_no_error() {
     }
 }
 
-/// One process: its number, and 1 while it spins, 2 while it sleeps.
+/// One process: its number, and its state: 1 while it spins, 2 while it sleeps.
 const LAYOUT: PageLayout =
     PageLayout { slots_at: 0, slot_size: 8, slots: 1, pid_at: 0, state_at: 4, spinning: 1, sleeping: 2 };
 

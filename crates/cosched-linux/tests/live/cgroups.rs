@@ -140,7 +140,7 @@ fn the_end_of_a_job_is_reported_and_its_freezing_is_not() {
     let job = scene.job(5, &SLEEP, 1);
     let mut watch = EndWatch::new().unwrap();
     watch.add(5, &job.events_path()).unwrap();
-    // The kernel may still owe the notice of the process's arrival.
+    // The notice of the process's arrival may still be pending in the kernel.
     while is_readable(&watch) {
         assert_eq!(watch.drain(), Vec::<u64>::new());
     }

@@ -1,4 +1,4 @@
-//! Tests on the real kernel: root, real cgroups below a name of their own, real processes.
+//! Tests on the real kernel: as root, with real cgroups below a name of their own, and real processes.
 
 mod arrivals;
 mod boost;

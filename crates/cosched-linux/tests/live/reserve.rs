@@ -1,4 +1,4 @@
-//! The reserve on the real kernel: a session that is no job gets its part of every CPU.
+//! The reserve on the real kernel: a session outside jobs gets its part of every CPU.
 
 use std::process::Child;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Session {
         fields.take(2).map(|field| field.parse::<u64>().expect("a number")).sum()
     }
 
-    /// Its part of what it and the job use in the next seconds.
+    /// Its part of the CPU time that it and the job use in the next seconds.
     fn part(&self, job: &JobCgroup) -> f64 {
         let read =
             || (self.ticks() as f64 / rustix::param::clock_ticks_per_second() as f64, job.cpu_time_ns().unwrap());
@@ -45,14 +45,14 @@ fn one_session_on_all_cpus_gets_the_reserve() {
         return;
     }
     let _alone = alone();
-    // Both have one pinned thread on each CPU, so that the balancer of a busy machine cannot put them apart.
+    // Both have one pinned thread on each CPU, so that a busy machine's load balancer cannot separate them.
     let job = scene.job(1, &[helper(), "session"], 1);
     let session = Session(spawn(&[helper(), "session"]));
     assert!(within(|| session.ticks() > 0 && job.cpu_time_ns().unwrap() > 0));
     for reserve in [0.5, 0.2] {
         assert!(scene.tree.set_reserve(reserve).unwrap());
-        // Counted as the wrong kind of opponent, it would have half of these odds, or twice as much (on 2 CPUs; more on more).
-        // What others take of one CPU moves them too, so one clean look of several is enough.
+        // If it were counted as the wrong kind of opponent, it would have half of these odds, or twice as much (on 2 CPUs; more on more). CPU time of
+        // other processes also changes them, so one clean sample of several is enough.
         let mut parts = Vec::new();
         let clean = (0..3).any(|_| {
             let part = session.part(&job);
@@ -65,7 +65,7 @@ fn one_session_on_all_cpus_gets_the_reserve() {
     }
 }
 
-/// Whether what this test starts stands in the root of the cpu hierarchy.
+/// Whether processes started by this test are in the root of the cpu hierarchy.
 fn in_cpu_root(scene: &Scene) -> bool {
     let content = std::fs::read_to_string("/proc/self/cgroup").expect("/proc");
     let controller = if scene.tree.thaw_paths().cpu_tree.is_some() { "cpu" } else { "" };

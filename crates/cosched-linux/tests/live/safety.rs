@@ -11,7 +11,7 @@ use crate::support::{Scene, helper, within};
 
 const SLEEP: [&str; 2] = ["sleep", "1000"];
 
-/// A running stand-in for the daemon.
+/// A running replacement for the daemon.
 struct Daemon {
     child: Child,
     guard: i32,
@@ -47,7 +47,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // The guard goes by itself after the daemon; a stopped one needs the kill.
+        // The guard ends by itself after the daemon; a stopped one has to be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -70,7 +70,7 @@ fn none_is_frozen(jobs: &[JobCgroup; 2]) -> bool {
 fn a_killed_daemon_leaves_no_job_frozen() {
     let Some(mut scene) = Scene::new() else { return };
     let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
-    // The lease is far longer than the test waits: only the daemon's death can be the reason.
+    // The lease is far longer than the test: only the daemon's death can be the reason.
     let mut daemon = Daemon::start(&scene, 3_600_000, "freezer", None);
     assert!(both_were_frozen(&jobs));
     daemon.child.kill().unwrap();
@@ -132,7 +132,7 @@ fn a_polite_end_of_the_group_does_not_end_the_guard() {
     assert!(none_is_frozen(&jobs), "the guard was still there");
 }
 
-/// Removes what a killed daemon left, also when the test fails.
+/// Removes what a killed daemon left behind, also when the test fails.
 struct RunDir {
     dir: tempfile::TempDir,
     instance: String,
@@ -151,7 +151,7 @@ fn daemon_and_guard_killed_at_once_leave_no_job_frozen() {
     let Some(mut scene) = Scene::new() else { return };
     let run_dir = RunDir { dir: tempfile::tempdir().unwrap(), instance: scene.name.clone() };
     let jobs = [scene.job(1, &SLEEP, 1), scene.job(2, &SLEEP, 1)];
-    // The second round finds the mount that the first one's killed daemon left.
+    // The second round finds the mount of the first one's killed daemon.
     for _ in 0..2 {
         let mut daemon = Daemon::start(&scene, 3_600_000, "freezer", Some(run_dir.dir.path()));
         if daemon.agent != "armed" {
@@ -159,7 +159,7 @@ fn daemon_and_guard_killed_at_once_leave_no_job_frozen() {
             return;
         }
         assert!(both_were_frozen(&jobs));
-        // Stopped first, so that neither can act on the other's death.
+        // Stopped first, so that neither can react to the other's death.
         for signal in [libc::SIGSTOP, libc::SIGKILL] {
             process::send_signal(daemon.guard, signal);
             process::send_signal(daemon.pid(), signal);

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use cosched_linux::{JobCgroup, Layout, Place, Tree};
 
-/// Every wait of a test ends after this; it is far above what is waited for.
+/// The time limit of every wait in a test; far above the expected time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 static CPUS: Mutex<()> = Mutex::new(());
 
-/// Tests that compare CPU times take turns.
+/// Serialises tests that compare CPU times.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     CPUS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -27,12 +27,12 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// None (with the reason printed) where this cannot work.
+    /// `None` (with the reason printed) where the tests cannot run.
     pub(crate) fn new() -> Option<Scene> {
         Scene::on(|layout| layout)
     }
 
-    /// On a machine that lacks something.
+    /// The same on a machine that lacks something.
     pub(crate) fn on(lacks: impl FnOnce(Layout) -> Layout) -> Option<Scene> {
         if !rustix::process::geteuid().is_root() {
             println!("SKIPPED: needs root");
@@ -66,7 +66,7 @@ impl Scene {
         self.job(id, &[helper(), "spin"], cosched_linux::observe::cpus_online())
     }
 
-    /// Collects processes that have ended.
+    /// Reaps processes that have ended.
     pub(crate) fn reap(&mut self) {
         self.children.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
     }
@@ -101,12 +101,12 @@ pub(crate) fn spawn(command: &[&str]) -> Child {
     child.spawn().expect("spawn")
 }
 
-/// The program that stands in for daemon, guard and job.
+/// The program that plays daemon, guard and job.
 pub(crate) fn helper() -> &'static str {
     env!("CARGO_BIN_EXE_cosched-fault-helper")
 }
 
-/// Waits until something holds; false when it never does.
+/// Waits until a condition holds; false if it never does.
 pub(crate) fn within(mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !holds() {

@@ -51,7 +51,7 @@ fn every_mechanism_stops_and_starts() {
             [(0, Disposition::Stop), (1, Disposition::Stop), (0, Disposition::Background), (1, Disposition::Background)]
         {
             installed(&slots, table(&[(&one, otherwise), (&two, otherwise)], &[&[turn]]));
-            // Weights take a while to act, and other work disturbs: one clean look of several is enough.
+            // Weights take a while to act, and other work disturbs: one clean sample of several is enough.
             let mut used = Vec::new();
             let clean = (0..8).any(|_| {
                 used = used_ms(&[&one, &two], SECOND / 4);
@@ -78,7 +78,7 @@ fn turns_share_the_time_out() {
         let states = jobs.each_ref().map(|job| (job, Disposition::Background));
         // Job 1 has two turns of four.
         installed(&slots, table(&states, &[&[0], &[1], &[0], &[2]]));
-        // Others take CPU time from whichever job has its turn: one clean look of several is enough.
+        // Other processes take CPU time from the job that has its turn: one clean sample of several is enough.
         let mut used = Vec::new();
         let clean = (0..4).any(|_| {
             used = used_ms(&jobs.each_ref(), SECOND);
@@ -187,7 +187,7 @@ fn cpu_time_outside_of_slots_is_told_from_that_inside() {
         mechanism::choose(&scene.tree, true, None).expect("usable here"),
     )
     .expect("start");
-    // Nobody runs in the only turn: whatever the jobs do is outside.
+    // No job runs in the only turn: all CPU time of the jobs is outside their slots.
     let nobodys = |turns| table(&jobs.each_ref().map(|job| (job, Disposition::Background)), turns);
     installed(&soft, nobodys(&[&[]]));
     std::thread::sleep(SECOND / 2);
@@ -206,7 +206,7 @@ fn a_table_that_says_what_the_last_one_says_wakes_nobody() {
     installed(&slots, of(&one, &[&[0]]));
     let before = slots.stats().installs;
     for _ in 0..3 {
-        // Made at another time; but slots have no times where nobody takes turns.
+        // Made at a different time; but the time of slots does not matter where all turns are the same.
         slots.install(of(&one, &[&[0]]));
     }
     assert_eq!(slots.tables_waiting(), 0);

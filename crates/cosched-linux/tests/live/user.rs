@@ -1,4 +1,4 @@
-//! A program that the daemon starts for a user has nothing of the daemon's.
+//! A program that the daemon starts for a user has none of the daemon's privileges.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,7 +15,7 @@ fn argv(script: &str) -> Vec<OsString> {
     WORDS.iter().chain([&script]).map(OsString::from).collect()
 }
 
-/// This test again, as a process that has what a daemon has. It prints what its child is.
+/// This test again, as a process with a daemon's privileges. It prints the properties of its child.
 fn as_daemon() {
     let script = "exec >\"$OUT\" 2>&1; id; ulimit -l; ulimit -n; ulimit -r; umask; cat /proc/self/oom_score_adj; \
                   grep -E '^(Cap(Inh|Prm|Eff|Amb)|Sig(Blk|Ign))' /proc/self/status; cut -d' ' -f19,41 /proc/self/stat; env";

@@ -1,4 +1,4 @@
-//! What all ranks of a communicator do together. The bytes are those of one rank's part.
+//! Collectives. The bytes are those of one rank's part.
 
 use super::hooks;
 use crate::call::Call;
@@ -7,12 +7,12 @@ use crate::library::{handle, handle_at, is_in_place, type_bytes};
 /// No root, as an argument.
 const NONE: usize = -1_i32 as u32 as usize;
 
-/// The part of a rank that sends `count` elements, unless its data are where the result goes.
+/// The part of a rank that sends `count` elements, unless its data are in place in the result's buffer.
 fn part(buffer: usize, count: usize, datatype: usize, other_count: usize, other_type: usize) -> u64 {
     if is_in_place(buffer) { Call::bytes(other_count, other_type) } else { Call::bytes(count, datatype) }
 }
 
-/// The mean part of a function with counts of its own for each rank.
+/// The mean part of a function with a separate count for each rank.
 ///
 /// # Safety
 /// As [`Call::mean_bytes`].

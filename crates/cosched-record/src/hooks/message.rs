@@ -1,5 +1,5 @@
-//! Point to point. A send is done when it is called, a receive when it is complete: a message that was received had been
-//! sent, so what is replayed in this order cannot wait for ever.
+//! Point-to-point calls. A send is recorded when it is called, a receive when it is complete: a received message had been sent before, so a replay in
+//! this order cannot deadlock.
 
 use super::hooks;
 use crate::call::Call;
@@ -15,16 +15,16 @@ hooks! {
     MPI_Irsend(a b c d e f g) => |call| call.sent(b, c, d, f);
     MPI_Ibsend(a b c d e f g) => |call| call.sent(b, c, d, f);
     MPI_Irecv(a b c d e f g) => |call| call.posted(d, f, g);
-    // Only looked at: the receive that follows says the rest.
+    // Only probed: the receive that follows is recorded.
     MPI_Probe(a b c d) => |call| ();
     MPI_Mprobe(a b c d e) => |call| call.posted(a, c, d);
 }
 
-/// Calls that write a status: the library gets ours where the program wants none.
+/// Calls that write a status: the library gets our buffer if the program passes none.
 macro_rules! with_status {
     ($call:ident, $next:ident($($arg:expr),*), $status:ident of $count:expr, $describe:expr) => {{
         let $status = $call.statuses($status, $count);
-        // SAFETY: the caller keeps the function's contract; the status is the program's or has room enough.
+        // SAFETY: the caller keeps the function's contract; the status is the program's or has enough room.
         let result = unsafe { $next($($arg),*) };
         $call.stop();
         if result == 0 {
@@ -36,7 +36,7 @@ macro_rules! with_status {
     }};
 }
 
-/// A call that may find nothing, which the number at `found` says: then it is no record of its own.
+/// A call that may find nothing, according to the number at `found`: then it gets no record of its own.
 fn end_if(call: Call, (result, succeeded): (c_int, bool), found: usize) -> c_int {
     // SAFETY: after a success the library has written the program's place for the answer.
     if succeeded && unsafe { *(found as *const c_int) } == 0 {
@@ -59,10 +59,10 @@ unsafe fn number_at(place: usize) -> c_int {
     unsafe { *(place as *const c_int) }
 }
 
-/// The requests of these indices are complete, if any are.
+/// Records that the requests of these indices are complete, if any are.
 ///
 /// # Safety
-/// The library has written so many indices and statuses.
+/// The library has written this number of indices and statuses.
 unsafe fn completed_some(call: &mut Call, count: usize, indices: usize, statuses: usize) {
     // SAFETY: the caller's promise. "Undefined" is negative: there was no active request.
     let count = usize::try_from(unsafe { number_at(count) }).unwrap_or(0);

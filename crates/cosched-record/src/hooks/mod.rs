@@ -1,4 +1,4 @@
-//! The functions that stand in front of MPI's. All arguments pass as machine words, so one library serves every MPI.
+//! The functions that interpose MPI's. All arguments are passed on as machine words, so one library serves every MPI.
 
 mod collective;
 mod message;
@@ -7,8 +7,8 @@ mod other;
 /// MPI_ERR_OTHER of MPICH, an error in Open MPI too. The program cannot get here, as it has no MPI library.
 pub(crate) const OTHER_ERROR: core::ffi::c_int = 15;
 
-/// Functions: the name, the arguments, and what to record of a call that succeeded (`=>`) or, of a `whole` one, all that is
-/// to be done: those get the library's function, which may have other arguments than the program's.
+/// Functions: the name, the arguments, and what to record of a call that succeeded (`=>`) or, for a `whole` one, the whole body:
+/// it gets the library's function, which may have other arguments than the program's.
 macro_rules! hooks {
     ($($name:ident($($arg:ident)*) => |$call:ident| $describe:expr;)*) => {$(
         hooks!(@function $name($($arg)*) |$call, next| {

@@ -1,5 +1,5 @@
-//! The begin and the end; files; and what is counted and timed only: persistent requests, one-sided communication,
-//! neighbourhoods and processes that join later.
+//! The begin and the end; files; and calls that are only counted and timed: persistent requests, one-sided communication, neighbourhoods and
+//! processes that join later.
 
 use super::{OTHER_ERROR, hooks};
 use crate::call;
@@ -31,7 +31,7 @@ begins! {
     MPI_Init_thread(a b c d);
 }
 
-/// The recording ends before the library is taken down: what that needs is no part of the program.
+/// The recording ends before MPI is shut down: the time of that is not the program's.
 ///
 /// # Safety
 /// As MPI's.

@@ -1,4 +1,4 @@
-//! epoll_wait, epoll_pwait and epoll_pwait2. The block is a poll of the epoll descriptor, which takes no event away.
+//! epoll_wait, epoll_pwait and epoll_pwait2. To block we poll the epoll descriptor, which consumes no event.
 
 use super::{Wait, ask, is_zero, one};
 use crate::{real, thread};

@@ -1,5 +1,5 @@
-//! The functions that stand in front of the C library's. Each passes on what may wait anyway; what asks without waiting
-//! goes to the thread's row if others want the CPUs.
+//! The functions that interpose the C library's. Each passes on calls that may wait; a call that polls without waiting joins the thread's row if
+//! others want the CPUs.
 
 mod epoll;
 mod mpi;
@@ -13,15 +13,14 @@ use crate::sys;
 use crate::thread::{Thread, Verdict};
 use libc::{pollfd, sigset_t, timespec};
 
-/// What to do with the descriptors that a call asks for. True: the call is to be made again.
+/// Handles the descriptors of a call. True: the call is to be made again.
 type Wait<'a> = &'a mut dyn FnMut(&mut [pollfd]) -> bool;
 
-/// A call that asks without waiting: makes it, and if it found nothing, waits as the thread's row says and makes it
-/// again. `asked` hands over the call's descriptors, or returns false if there are none. The result and errno are those
-/// of the last call.
+/// A call that polls without waiting: makes it, and if it found nothing, waits as the thread's row decides and makes it again. `asked` passes the
+/// call's descriptors, or returns false if there are none. The result and errno are those of the last call.
 ///
 /// # Safety
-/// `mask` is null or a valid set of signals, and so are the descriptors.
+/// `mask` is null or a valid set of signals, and the descriptors are valid.
 unsafe fn ask<R: Copy + Default + PartialOrd>(
     thread: &Thread,
     asked: impl FnOnce(Wait<'_>) -> bool,
@@ -66,7 +65,7 @@ unsafe fn wait(thread: &Thread, asked: &mut [pollfd], mask: *const sigset_t) -> 
     }
 }
 
-/// A time of zero, which is not a missing one.
+/// Whether a time is given, and is zero.
 ///
 /// # Safety
 /// `time` is null or valid.

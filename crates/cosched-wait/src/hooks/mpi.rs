@@ -1,5 +1,5 @@
-//! MPI's calls that wait or send: they say where a wait begins and ends, which the progress loop alone does not show. All
-//! arguments pass unseen, as machine words, so one library serves every MPI; each function is called exactly once.
+//! MPI's calls that wait or send: they show where a wait begins and ends, which the progress loop alone does not. All arguments are passed on as
+//! machine words without being interpreted, so one library serves every MPI; each function is called exactly once.
 
 use crate::later::Later;
 use crate::{testing, thread};
@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 /// One function: its name and its arguments.
 macro_rules! mark {
     (tests $($name:ident($($arg:ident)*) found by $flag:ident;)*) => {$(
-        /// MPI's function of this name: it does not wait, but a program may ask again and again.
+        /// MPI's function of this name: it does not wait, but a program may call it repeatedly.
         ///
         /// # Safety
         /// As MPI's.

@@ -6,10 +6,10 @@ use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
 use libc::{pollfd, sigset_t, timespec};
 
-/// Sets with more descriptors than this pass: there is more work in them than in a block.
+/// Calls with more descriptors than this are passed on: they cost more than a block.
 const DESCRIPTORS_MAX: c_ulong = 4096;
 
-/// The descriptors of a call as a slice; `None` for none, too many, or no address.
+/// The descriptors of a call as a slice; `None` if there are none, too many, or no address.
 ///
 /// # Safety
 /// `fds` points to `count` descriptors, as poll's contract says.
@@ -83,7 +83,7 @@ pub(super) unsafe extern "C-unwind" fn __ppoll_chk(
     unsafe { polled(fds, count, is_zero(time) && fits(count, size), mask, call) }
 }
 
-/// The C library ends the program where this is false; it must come to that.
+/// Where this is false, the C library ends the program; the call must get there.
 fn fits(count: c_ulong, size: usize) -> bool {
     size / size_of::<pollfd>() >= count as usize
 }
@@ -102,7 +102,7 @@ unsafe fn polled(
         return call();
     }
     let Some(thread) = thread::enter() else { return call() };
-    // A bad address is the kernel's to find: the slice is only made after a call that went well.
+    // A bad address is detected by the kernel: the slice is only made after a successful call.
     // SAFETY: the caller's promise.
     let asked = |wait: Wait<'_>| unsafe { slice(fds, count) }.is_some_and(wait);
     // SAFETY: the caller's promise.

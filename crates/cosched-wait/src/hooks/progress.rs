@@ -1,9 +1,9 @@
-//! The progress engines of MPI libraries: what they call again and again while they wait, also where shared memory
-//! carries the messages and no system call is made.
+//! The progress engines of MPI libraries: the functions that they call repeatedly while they wait, also where messages go through shared memory and
+//! no system call is made.
 //!
-//! UCX (MPICH, and Open MPI's pml ucx) says whether it found something. Open MPI's `opal_progress` does not, but calls
-//! sched_yield when it found nothing, if a variable of its library says so. While there is a crowd that one is set, and
-//! afterwards it is again what Open MPI wants: what it found there, or what Open MPI has set since.
+//! UCX (MPICH, and Open MPI's pml ucx) reports whether it found something. Open MPI's `opal_progress` does not, but calls sched_yield when it found
+//! nothing, if a variable of its library says so. While there is a crowd that variable is set, and afterwards restored to Open MPI's own value: the
+//! one found there, or the one that Open MPI has set since.
 
 use crate::later::Later;
 use crate::sys;
@@ -16,7 +16,7 @@ static OPAL_YIELD: Later = Later::named(c"opal_progress_yield_when_idle");
 static OPAL_SET_YIELD: Later = Later::named(c"opal_progress_set_yield_when_idle");
 static UCP_PROGRESS: Later = Later::named(c"ucp_worker_progress");
 
-/// Open MPI is here: its loop has been seen.
+/// Open MPI is in use: its loop has been called.
 static IS_OPAL: AtomicBool = AtomicBool::new(false);
 static YIELDS: Yields = Yields { wanted: AtomicU8::new(UNKNOWN), on: AtomicBool::new(false) };
 
@@ -26,11 +26,11 @@ static YIELDS: Yields = Yields { wanted: AtomicU8::new(UNKNOWN), on: AtomicBool:
 /// As Open MPI's.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn opal_progress() -> usize {
-    // Newer ones return a number, older ones nothing; a word does for both.
+    // Newer versions return a number, older ones nothing; a word does for both.
     type Function = unsafe extern "C-unwind" fn() -> usize;
     let next = OPAL_PROGRESS.get();
     if let Some(thread) = thread::enter() {
-        // In a crowd: sched_yield does the rest.
+        // In a crowd: sched_yield handles the rest.
         IS_OPAL.store(true, Relaxed);
         thread.leave();
     } else if !IS_OPAL.load(Relaxed) {
@@ -45,7 +45,7 @@ pub(super) unsafe extern "C-unwind" fn opal_progress() -> usize {
     unsafe { next() }
 }
 
-/// Open MPI sets whether it yields, in MPI_Init: that it keeps, whatever is in force meanwhile.
+/// Open MPI's setting whether it yields, from MPI_Init: it is recorded as its own, whatever is in force meanwhile.
 ///
 /// # Safety
 /// As Open MPI's.
@@ -67,20 +67,20 @@ pub(super) unsafe extern "C-unwind" fn opal_progress_set_yield_when_idle(yields:
     if known == UNKNOWN { before } else { known == 1 }
 }
 
-/// Makes Open MPI yield when it finds nothing, or as it wants itself. What was never changed is not written to.
+/// Makes Open MPI yield when it finds nothing, or restores its own setting. A variable that was never changed is not written.
 pub(crate) fn prefer_yields(on: bool) {
     if IS_OPAL.load(Relaxed) {
         YIELDS.prefer(on, opal_yield());
     }
 }
 
-/// Whether Open MPI yields by itself (its launcher makes it, with more ranks than CPUs): that is as good among ranks of one
-/// job, and costs less than what is done here.
+/// Whether Open MPI yields by itself (its launcher sets that, with more ranks than CPUs): among ranks of one job that is as good, and costs less than
+/// this library's way.
 pub(crate) fn yields_by_itself() -> bool {
     IS_OPAL.load(Relaxed) && YIELDS.wants(opal_yield())
 }
 
-/// Whether Open MPI yields only because it was told to here.
+/// Whether Open MPI yields only because it was set here.
 pub(crate) fn yields_as_told() -> bool {
     YIELDS.on.load(Relaxed) && YIELDS.wanted.load(Relaxed) == 0
 }
@@ -92,7 +92,7 @@ fn opal_yield() -> Option<&'static AtomicU8> {
 
 /// Whether Open MPI yields.
 struct Yields {
-    /// What it wants itself: 0, 1, or [`UNKNOWN`] while it has not said so and nothing was changed.
+    /// Its own setting: 0, 1, or [`UNKNOWN`] while it has not set it and nothing was changed.
     wanted: AtomicU8,
     /// There is a crowd.
     on: AtomicBool,
@@ -118,7 +118,7 @@ impl Yields {
         }
     }
 
-    /// Whoever of several threads writes last has seen what the others wanted.
+    /// Of several threads, the one that writes last has seen what the others wanted.
     fn put(&self, variable: Option<&AtomicU8>) {
         let Some(variable) = variable else { return };
         let value = || u8::from(self.on.load(SeqCst) || self.wanted.load(SeqCst) == 1);
@@ -132,7 +132,7 @@ impl Yields {
     }
 }
 
-/// The progress loop of UCX; it says how much it found.
+/// The progress loop of UCX; it returns how much it found.
 ///
 /// # Safety
 /// As UCX's.

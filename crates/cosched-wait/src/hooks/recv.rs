@@ -1,5 +1,5 @@
-//! recv, recvfrom and recvmsg with MSG_DONTWAIT. Without that flag a call may block by itself, or the program has made
-//! the descriptor non-blocking; to find that out would cost a system call each time.
+//! recv, recvfrom and recvmsg with MSG_DONTWAIT. Without that flag a call either blocks by itself, or the program has made the descriptor
+//! non-blocking; detecting that would cost a system call each time.
 
 use super::{Wait, ask, one};
 use crate::{real, sys, thread};
@@ -80,13 +80,13 @@ pub(super) unsafe extern "C-unwind" fn __recvfrom_chk(
 
 #[inline]
 fn received(fd: c_int, flags: c_int, call: impl Fn() -> ssize_t) -> ssize_t {
-    // Of out-of-band data and of errors poll tells otherwise; nobody polls for them in a loop.
+    // For out-of-band data and errors poll reports other events; programs do not poll for them in a loop.
     if flags & (libc::MSG_DONTWAIT | libc::MSG_OOB | libc::MSG_ERRQUEUE) != libc::MSG_DONTWAIT {
         return call();
     }
     let Some(thread) = thread::enter() else { return call() };
     let asked = |wait: Wait<'_>| wait(&mut one(fd, libc::POLLIN));
-    // EAGAIN and EWOULDBLOCK are one number on Linux.
+    // EAGAIN and EWOULDBLOCK are the same number on Linux.
     let nothing = |result: ssize_t| result == -1 && sys::errno() == libc::EAGAIN;
     // SAFETY: no mask.
     unsafe { ask(thread, asked, null(), call, nothing) }

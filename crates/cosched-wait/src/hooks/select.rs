@@ -1,4 +1,4 @@
-//! select and pselect. The kernel empties the sets of a call that finds nothing, so they are kept for the next.
+//! select and pselect. The kernel clears the sets of a call that finds nothing, so they are saved for the next.
 
 use super::{Wait, ask, is_zero};
 use crate::thread::Thread;
@@ -7,11 +7,11 @@ use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
 use libc::{fd_set, pollfd, sigset_t, timespec, timeval};
 
-/// Larger sets pass: they are not of the usual type.
+/// Calls with larger sets are passed on: they are not of the usual type.
 const SET_MAX: c_int = libc::FD_SETSIZE as c_int;
 const WORD: usize = c_ulong::BITS as usize;
 const WORDS: usize = SET_MAX as usize / WORD;
-/// Sets with more descriptors than this pass.
+/// Calls with more descriptors than this are passed on.
 const DESCRIPTORS_MAX: usize = 256;
 
 /// select, as the C library's.
@@ -85,7 +85,7 @@ unsafe fn selected_in_row(
     let words = (count as usize).div_ceil(WORD);
     let mut kept = [[0; WORDS]; 3];
     for (set, kept) in sets.iter().zip(&mut kept).filter(|(set, _)| !set.is_null()) {
-        // SAFETY: a set of `count` descriptors has so many words.
+        // SAFETY: a set of `count` descriptors has this number of words.
         unsafe { core::ptr::copy_nonoverlapping(set.cast::<c_ulong>(), kept.as_mut_ptr(), words) };
     }
     let call_again = || {
@@ -103,7 +103,7 @@ unsafe fn selected_in_row(
     unsafe { ask(thread, asked, mask, call_again, |result| result == 0) }
 }
 
-/// The sets as poll wants them; `None` for none or too many.
+/// The sets in poll's form; `None` if there are none or too many.
 fn fill(descriptors: &mut [pollfd], count: c_int, sets: &[[c_ulong; WORDS]; 3]) -> Option<usize> {
     const EVENTS: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! sched_yield: it has no descriptor, so who waits by it sleeps on the doorbell of the job.
+//! sched_yield: it has no descriptor, so a thread that waits by it sleeps on the doorbell of the job.
 
 use crate::thread::{self, Verdict};
 use crate::{real, sys, testing};

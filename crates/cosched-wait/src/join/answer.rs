@@ -1,10 +1,10 @@
-//! What the daemon answered: HTTP, whole, in memory of its own that goes when the answer goes.
+//! The daemon's answer: a complete HTTP response, in a mapping of its own that is dropped with the answer.
 
 use crate::sys::number;
 use core::ffi::CStr;
 use core::ptr::null_mut;
 
-/// The longest answer: a job with its command line, which the kernel lets be 2 MiB at most by default.
+/// The longest answer: a job with its command line, which the kernel limits to 2 MiB by default.
 const MAX: usize = 4 << 20;
 
 /// The longest path, its zero included.
@@ -18,7 +18,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Reads it with `read` until that returns 0; `None` when it fails, or when there is no memory for it.
+    /// Reads it with `read` until that returns 0; `None` when that fails, or when there is no memory for it.
     pub(super) fn read(mut read: impl FnMut(&mut [u8]) -> Option<usize>) -> Option<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
@@ -29,7 +29,7 @@ impl Answer {
         }
         let mut answer = Self { start: address.cast(), length: 0 };
         while answer.length < MAX {
-            // SAFETY: the mapping is MAX bytes long, is zero where nothing was written, and nobody else knows it.
+            // SAFETY: the mapping is MAX bytes long, is zero where nothing was written, and no other reference to it exists.
             let rest = unsafe { core::slice::from_raw_parts_mut(answer.start, MAX) };
             match read(&mut rest[answer.length..])? {
                 0 => break,
@@ -40,17 +40,17 @@ impl Answer {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes of the mapping were written, and `self` keeps it.
+        // SAFETY: these bytes of the mapping were written, and `self` keeps it.
         unsafe { core::slice::from_raw_parts(self.start, self.length) }
     }
 
-    /// The status of HTTP.
+    /// The HTTP status.
     pub(super) fn status(&self) -> Option<u16> {
         let bytes = self.bytes();
         bytes.starts_with(b"HTTP/1.").then(|| number(bytes.get(9..12)?))?.map(|status| status as u16)
     }
 
-    /// Whether it is what was asked for.
+    /// Whether the request succeeded.
     pub(super) fn is_good(&self) -> bool {
         matches!(self.status(), Some(200..=299))
     }
@@ -65,7 +65,7 @@ impl Answer {
     pub(super) fn page<'a>(&self, path: &'a mut [u8; PATH_MAX]) -> Option<&'a CStr> {
         let value = self.after(b"\"page\":\"")?;
         let value = &value[..value.iter().position(|byte| *byte == b'"')?];
-        // An escape: a path that no daemon of ours makes.
+        // The value contains an escape: no daemon of ours makes such a path.
         if value.contains(&b'\\') || value.len() >= PATH_MAX {
             return None;
         }
@@ -74,7 +74,7 @@ impl Answer {
         CStr::from_bytes_until_nul(path).ok()
     }
 
-    /// What follows a key. In a string of JSON the quotation marks of the key would be escaped, so it is a key.
+    /// The text after a key. In a JSON string the quotation marks of the key would be escaped, so a match is a key.
     fn after(&self, key: &[u8]) -> Option<&[u8]> {
         let bytes = self.bytes();
         let at = bytes.windows(key.len()).position(|window| window == key)?;
@@ -84,7 +84,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `read` and nothing points into it any more.
+        // SAFETY: the mapping was made by `read` and no reference into it is left.
         unsafe { libc::munmap(self.start.cast(), MAX) };
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     fn answer(text: &str) -> Answer {
         let mut rest = text.as_bytes();
         Answer::read(|bytes| {
-            // In pieces, as a socket gives them.
+            // In pieces, like a socket.
             let length = rest.len().min(7).min(bytes.len());
             bytes[..length].copy_from_slice(&rest[..length]);
             rest = &rest[length..];

@@ -1,4 +1,4 @@
-//! What the kernel says of this process: its cgroups, and when it started.
+//! The kernel's data of this process: its cgroups, and its start time.
 
 use crate::sys::{File, number};
 use crate::text::Text;
@@ -9,7 +9,7 @@ pub(super) fn is_in(id: u64) -> bool {
     let mut name = Text::<32>::new();
     let _ = write!(name, "/job-{id}");
     let Some(file) = File::open(c"/proc/self/cgroup", libc::O_RDONLY) else { return false };
-    // A file of one line on most machines. What begins at the end of one piece is kept for the next.
+    // On most machines the file has one line. An incomplete line at the end of a piece is kept for the next one.
     let mut bytes = [0; 4096];
     let mut kept = 0;
     let mut found = false;
@@ -34,14 +34,14 @@ fn names(text: &[u8], component: &[u8]) -> bool {
     windows.any(|(at, window)| window == component && ends(text.get(at + component.len())))
 }
 
-/// When this process started, in clock ticks since boot: field 22 of its stat (proc(5)).
+/// The start time of this process, in clock ticks since boot: field 22 of its stat (proc(5)).
 pub(super) fn own_start_ticks() -> Option<u64> {
     let mut bytes = [0; 1024];
     start_ticks(crate::sys::read_file(c"/proc/self/stat", &mut bytes))
 }
 
 fn start_ticks(stat: &[u8]) -> Option<u64> {
-    // The name, field 2, may hold blanks and parentheses; after it and a blank comes field 3.
+    // The name, field 2, may contain blanks and parentheses; after it and a blank comes field 3.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     number(stat.get(end + 2..)?.split(|byte| *byte == b' ').nth(22 - 3)?)
 }

@@ -1,5 +1,5 @@
-//! The daemon of this node: the one that the environment names, else the system's, else the user's own, as the command
-//! `cosched` chooses (crates/cosched-api, `socket`). One that is named but not there was on another node.
+//! The daemon of this node: the one that the environment names, otherwise the system's, otherwise the user's own, like the choice of the command
+//! `cosched` (crates/cosched-api, `socket`). A named socket that does not exist belongs to another node.
 
 use super::answer::Answer;
 use crate::sys;
@@ -8,21 +8,21 @@ use core::ffi::CStr;
 use core::fmt::Write;
 use core::mem::zeroed;
 
-/// How long a daemon that hangs may delay the start of a program, for each of the few calls.
+/// How long a hanging daemon may delay the start of a program, for each of the few calls.
 static PATIENCE: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
-/// A process that entered a job is stopped until the job's slot; the call that waits for the answer may end early then.
+/// A process that has entered a job is stopped until the job's slot; its call that waits for the answer may then end early.
 const INTERRUPTIONS_MAX: u32 = 100;
 
-/// Where a daemon listens.
+/// The address of a daemon.
 pub(super) struct Daemon {
     address: libc::sockaddr_un,
 }
 
-/// A connection. It is closed when it goes; a program that another thread executes does not get it.
+/// A connection. It is closed when it is dropped; a program that another thread executes does not inherit it.
 struct Connection(i32);
 
 impl Daemon {
-    /// The first that listens.
+    /// The first daemon that listens.
     pub(super) fn find() -> Option<Self> {
         let named = sys::variable(c"COSCHED_SOCKET").map(CStr::to_bytes).unwrap_or_default();
         let listens = |path: &[u8]| Self::at(path).filter(|daemon| daemon.connect().is_some());
@@ -70,7 +70,7 @@ impl Daemon {
             // SAFETY: the kernel reads `length` bytes.
             unsafe { libc::syscall(libc::SYS_sendto, fd, start, length, flags, 0_usize, 0_usize) }
         };
-        // A request is shorter than any socket's buffer: it goes in one piece.
+        // A request is shorter than any socket's buffer: it is sent in one piece.
         (until_uninterrupted(send)? as usize == request.len()).then_some(())?;
         Answer::read(|bytes| {
             // SAFETY: the kernel writes at most the length of `bytes`.
@@ -80,7 +80,7 @@ impl Daemon {
     }
 }
 
-/// The call's result, made again when a signal or a stop ended it; `None` when it fails.
+/// The call's result; the call is repeated when a signal or a stop ended it; `None` when it fails.
 fn until_uninterrupted(mut call: impl FnMut() -> libc::c_long) -> Option<libc::c_long> {
     for _ in 0..INTERRUPTIONS_MAX {
         let result = call();
@@ -101,8 +101,7 @@ impl Drop for Connection {
     }
 }
 
-/// The socket of the user's own daemon. Not for root, whose own is the system's; not where somebody else could have put
-/// a false one.
+/// The socket of the user's own daemon. Not for root, whose own is the system's; not in a directory where another user could have put a fake one.
 fn own() -> Option<Text<256>> {
     // SAFETY: no arguments, no effect.
     let uid = unsafe { libc::getuid() };
@@ -127,7 +126,7 @@ fn is_private(directory: &Text<256>, uid: u32) -> bool {
     let mut facts: libc::stat = unsafe { zeroed() };
     // SAFETY: the name ends with a zero, and `facts` is a place for one structure.
     let known = unsafe { libc::lstat(name.as_ptr().cast(), &raw mut facts) } == 0;
-    // Not through a link: in /tmp that may be anybody's, and lead to a directory of root's with his socket in it.
+    // Not through a link: in /tmp it may be any user's, and lead to a directory of root's that contains the attacker's socket.
     let known = known && facts.st_mode & libc::S_IFMT == libc::S_IFDIR;
     let others_write = facts.st_mode & 0o022 != 0 && facts.st_mode & 0o1000 == 0;
     known && (facts.st_uid == uid || facts.st_uid == 0) && !others_write

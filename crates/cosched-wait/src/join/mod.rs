@@ -1,9 +1,9 @@
-//! A process enters the job that its environment names, if it is not in it: a rank on another node, for example.
+//! Lets a process enter the job that its environment names, if it is not in it: a rank on another node, for example.
 //!
-//! `COSCHED_JOB` is the job's id, `COSCHED_JOB_SUBMITTED` when it was registered: nodes that do not share their jobs count
-//! them from 1 each, and a job of the same id is another one. Processes that a job starts are in its cgroup by birth: they
-//! read one file and ask nobody. Whatever fails, the program runs as it is; `COSCHED_WAIT_DEBUG=1` tells why on standard
-//! error. The constructor does this, so that no descriptor of it is ever seen by the program.
+//! `COSCHED_JOB` is the job's id, `COSCHED_JOB_SUBMITTED` the time of its registration: nodes that do not share their jobs number them from 1 each,
+//! and a job of the same id may be a different one. Processes that a job starts are in its cgroup by birth: they read one file and send no request.
+//! Whatever fails, the program runs as it is; `COSCHED_WAIT_DEBUG=1` prints the reason on standard error. The constructor does this, so that the
+//! program never sees one of its descriptors.
 
 mod answer;
 mod cgroup;
@@ -21,11 +21,11 @@ const PAGE: &CStr = c"COSCHED_WAIT_PAGE";
 /// Why a process is not in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outside {
-    /// The variable is no number.
+    /// The variable is not a number.
     NoId,
     /// No daemon listens on this node, or it did not answer.
     NoDaemon,
-    /// The daemon of this node knows no job of the id, or not this one.
+    /// The daemon of this node has no job of this id, or a different one.
     NoJob,
     /// The daemon refused: not this user's job, or it has ended.
     Refused,
@@ -44,7 +44,7 @@ pub(crate) fn enter() {
         Ok(None) => {}
         Ok(Some(answer)) => set_page(answer.page(&mut [0; PATH_MAX])),
         Err(why) => {
-            // What the environment names is the page of the job on another node.
+            // The page in the environment is the job's page on another node.
             set_page(None);
             explain(text, why);
         }
@@ -65,7 +65,7 @@ fn ask(id: u64) -> Result<Answer, Outside> {
     let mut body = Text::<128>::new();
     // SAFETY: no arguments, no effect.
     let _ = write!(body, "{{\"pid\":{}", unsafe { libc::getpid() });
-    // In a container the number means another process to the daemon; the time of its start does not fit that one.
+    // In a container the daemon sees a different process under this number; the start time does not match that one's.
     if let Some(ticks) = cgroup::own_start_ticks() {
         let _ = write!(body, ",\"start_ticks\":{ticks}");
     }
@@ -86,7 +86,7 @@ fn ask(id: u64) -> Result<Answer, Outside> {
     }
 }
 
-/// In the constructor, before the program has threads that read the environment.
+/// To be called in the constructor, before the program has threads that read the environment.
 fn set_page(path: Option<&CStr>) {
     match path {
         // SAFETY: both texts end with a zero, and setenv copies them.

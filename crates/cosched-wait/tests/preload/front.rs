@@ -1,4 +1,4 @@
-//! libcosched_preload.so: which programs get the library, and that no program is changed by how it comes.
+//! libcosched_preload.so: which programs get the library, and that loading it changes no program.
 
 use super::{built, command, compile, dir, library, preloaded, stress, text};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether the library is loaded into a program: the dynamic linker says what it does.
+/// Whether the library is loaded into a program, from the dynamic linker's messages.
 fn gets_it(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).env("LD_PRELOAD", library()).env("LD_DEBUG", "files").env_remove("COSCHED_JOB");
@@ -54,7 +54,7 @@ fn programs_that_may_wait_get_it() {
         if is_installed(compiler) {
             let done = Command::new(compiler).args(["-w", "-o"]).arg(&program).arg(source).args(options).status();
             assert!(done.unwrap().success(), "{compiler}");
-            // It ends at once: the linker has said all by then.
+            // The program is ended at once: the linker has reported everything by then.
             assert!(gets_it("timeout", &["-k", "1", "5", program.to_str().unwrap(), "x"]), "{compiler}");
         }
     }
@@ -72,7 +72,7 @@ fn who_names_a_job_that_it_is_not_in_gets_it() {
     assert_eq!(with(""), "");
 }
 
-/// The job's command was shown the page, so its descendants need no look at their cgroup; on another node it is another file.
+/// The job's command was given the page's identity, so its descendants need not read their cgroup; on another node it is a different file.
 #[test]
 fn who_has_the_page_of_its_job_is_in_it() {
     let page = tempfile::NamedTempFile::new_in(dir()).unwrap();
@@ -120,7 +120,7 @@ fn the_program_finds_what_it_would_have_found() {
     assert!(renamed(&library()).1.starts_with("[]\n[x]\n"));
 }
 
-/// Ways in which our functions stand there and the library is not loaded by us: they jump to what comes next.
+/// Cases in which our functions are interposed but we do not load the library: they jump to the next function.
 #[test]
 fn it_stands_aside() {
     let alone = dir().join("front-alone");
@@ -146,7 +146,7 @@ fn it_stands_aside() {
     }
 }
 
-/// The dynamic linker keeps little thread-local memory for libraries that come late, as libgomp does below NumPy.
+/// The dynamic linker reserves little thread-local memory for libraries that are loaded late, such as libgomp below NumPy.
 #[test]
 fn later_libraries_get_their_thread_local_memory() {
     let program = compile("thread_memory", "thread-memory", &[]).unwrap();
@@ -176,14 +176,14 @@ fn a_setuid_program_runs_without() {
     assert_eq!(output.status.code(), Some(7), "{:?}", text(&output));
 }
 
-/// Names of a library's dynamic symbols.
+/// The names of a library's dynamic symbols.
 fn symbols(library: &Path, options: &[&str]) -> BTreeSet<String> {
     let output = Command::new("nm").args(["-D", "--format=posix"]).args(options).arg(library).output().unwrap();
     let name = |line: &str| line.split(['@', ' ']).next().unwrap_or_default().to_owned();
     text(&output).1.lines().map(name).collect()
 }
 
-/// mpi4py's wheel: MPI comes late, and not into the global scope. It hung, as the library took its own functions for MPI's.
+/// mpi4py's wheel: MPI is loaded late, and not into the global scope. It used to hang, as the library took its own functions for MPI's.
 #[test]
 fn mpi_that_a_program_loads_for_itself_is_found() {
     let program = compile("late_mpi", "late-mpi", &[]).unwrap();
@@ -205,7 +205,7 @@ fn it_has_the_librarys_functions_and_asks_for_none() {
     assert_eq!(asked.into_iter().collect::<Vec<_>>(), ["_dl_debug_addr", "_r_debug"]);
 }
 
-/// CPU time of short programs, in turns: what ours adds is a small part of what the library adds.
+/// CPU time of short programs, in turns: what the front adds is a small part of what the library adds.
 #[test]
 fn a_short_program_pays_little() {
     let arms = [PathBuf::new(), library(), built("libcosched_wait.so")];
@@ -235,7 +235,7 @@ fn cpu_us(preload: &Path) -> i64 {
     let shell = Command::new("sh").args(["-c", script]).env("LD_PRELOAD", preload).spawn().unwrap();
     // SAFETY: all zeroes is a valid value of this plain structure.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the child is ours and nobody else waits for it; `used` is a place for one structure.
+    // SAFETY: the child is ours and no other code waits for it; `used` is a place for one structure.
     let ended = unsafe { libc::wait4(shell.id() as i32, std::ptr::null_mut(), 0, &raw mut used) };
     assert_eq!(ended, shell.id() as i32);
     [used.ru_utime, used.ru_stime].iter().map(|time| time.tv_sec * 1_000_000 + time.tv_usec).sum()

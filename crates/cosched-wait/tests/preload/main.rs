@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The ways to wait that every program is tried with.
+/// The ways to wait with which every program is tested.
 const WAYS: [&str; 6] =
     ["busy", "spin-block", "spin-block:0us", "spin-block:60000000us", "spin-yield:0us", "spin-yield"];
 
-/// What is preloaded; cargo has it beside the directory of the tests.
+/// The preloaded library; cargo puts it beside the directory of the tests.
 fn library() -> PathBuf {
     built("libcosched_preload.so")
 }
@@ -22,12 +22,12 @@ fn built(name: &str) -> PathBuf {
     beside.into_iter().find(|path| path.is_file()).unwrap_or_else(|| panic!("{name}: run by cargo, which builds it"))
 }
 
-/// For what is compiled here: where cargo keeps what it builds, for what is static is never dropped.
+/// The directory for compiled programs, in cargo's output: a static value is never dropped.
 fn dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wait");
-        // What an earlier run left, if there was one.
+        // Removes what an earlier run left, if anything.
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
         dir
@@ -52,7 +52,7 @@ fn stress() -> &'static Path {
     STRESS.get_or_init(|| compile("stress", "stress", &[]).expect("a C compiler"))
 }
 
-/// A command that ends within half a minute. More ranks than CPUs, says its environment: so the library works.
+/// A command that ends within half a minute. Its environment reports more ranks than CPUs, so that the library is active.
 fn command(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "30"]).arg(program).args(arguments).env("PMI_LOCAL_SIZE", "4096");
@@ -62,7 +62,7 @@ fn command(program: &Path, arguments: &[&str]) -> Command {
 
 fn preloaded(program: &Path, arguments: &[&str], wait: &str) -> Command {
     let mut command = command(program, arguments);
-    // Not into `timeout`: its environment is the program's.
+    // Not for `timeout`: its environment is the program's.
     command.env("LD_PRELOAD", library()).env("COSCHED_WAIT", wait);
     command
 }
@@ -73,7 +73,7 @@ fn same(program: &Path, arguments: &[&str]) {
         let with = preloaded(program, arguments, wait).output().unwrap();
         assert_eq!(text(&with), text(&plain), "{} {arguments:?} with {wait}", program.display());
     }
-    // Where its front cannot be built, the library is preloaded itself.
+    // Where the front cannot be built, the library itself is preloaded.
     let alone = preloaded(program, arguments, "spin-block:0us").env("LD_PRELOAD", built("libcosched_wait.so")).output();
     assert_eq!(text(&alone.unwrap()), text(&plain), "{} {arguments:?}, the library alone", program.display());
 }
@@ -103,7 +103,7 @@ mod stressed {
 #[test]
 fn it_brings_no_other_library() {
     let libraries = |preload: &str| {
-        // `timeout` does not run then: it only says what it would load.
+        // `timeout` does not run then: only the libraries that it would load are printed.
         let mut command = preloaded(Path::new("/bin/true"), &[], "busy");
         let said = command.env("LD_TRACE_LOADED_OBJECTS", "1").env("LD_PRELOAD", preload).output().unwrap();
         let name = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
@@ -149,7 +149,7 @@ mod pages {
     use super::*;
     use cosched_core::wait::page;
 
-    /// A page as the daemon writes it.
+    /// A page like the daemon's.
     fn page(name: &str, mode: u32, rivals: u32, cpus: u32) -> PathBuf {
         let mut bytes = vec![0; page::SIZE];
         for (at, word) in [page::MAGIC, mode, 7, rivals, cpus].into_iter().enumerate() {
@@ -241,13 +241,13 @@ fn programs_into_which_it_is_not_loaded_or_that_have_a_poll_of_their_own() {
     same(&setuid, &["errors"]);
 }
 
-/// The library's code is not instrumented; ThreadSanitizer watches the program's memory and stands between it and the
-/// library. What it must not say: that the program, which has no race, has got one.
+/// The library's code is not instrumented; ThreadSanitizer watches the program's memory and intercepts calls between it and the library. It must not
+/// report a race in the program, which has none.
 #[test]
 fn under_thread_sanitizer() {
     let Some(program) = compile("stress", "stress-tsan", &["-fsanitize=thread", "-g"]) else { return };
     for part in ["ways", "threads", "yields"] {
-        // ThreadSanitizer executes the program again where the layout of its memory does not suit it.
+        // ThreadSanitizer executes the program again if its memory layout is unsuitable.
         let plain = command(&program, &[part]).output().unwrap();
         if !plain.status.success() {
             return;

@@ -1,4 +1,4 @@
-/* A rank that computes and tests whether a message has come, in turns: it does not wait until its work is done. */
+/* A rank that computes and tests whether a message has come, in turns: it does not wait before its work is done. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* A program with a poll of its own: it is the one that is called, by the program and by its libraries. */
+/* A program that defines its own poll: that one must be called, by the program and by its libraries. */
 #include <poll.h>
 #include <stdio.h>
 

@@ -29,7 +29,7 @@ int main(int count, char **arguments) {
     while (directory && readdir(directory)) open++;
     prctl(PR_GET_NAME, name);
     printf("%d %d %s\n", error, open, name);
-    /* Nothing that failed before is told to who asks now. Imported, so the library is loaded. */
+    /* Earlier errors must not be reported now. dlopen is imported, so that the library is loaded. */
     dlopen(NULL, RTLD_NOW);
     printf("%s\n", dlerror() ? "an error" : "no error");
     fflush(stdout);

@@ -1,5 +1,5 @@
-/* What the wait library must not change: asks in many ways without waiting, in a crowd of its own making, and prints what
- * it was told. Every line is the same on every run, with and without the library. `stress NAME` runs one part. */
+/* Behaviour that the wait library must not change: polls in many ways without waiting, in a crowd of its own making, and prints
+ * the results. Every line is the same on every run, with and without the library. `stress NAME` runs one part. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void pause_us(long us) {
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &time, &time) == EINTR) {}
 }
 
-/* Sends one byte after the other, some at once and some late. */
+/* Sends one byte after the other, some immediately and some late. */
 static void *sender(void *fd) {
     for (int i = 0; i < MESSAGES; i++) {
         if (i % 4 == 0) pause_us(300);
@@ -119,7 +119,7 @@ static int always(int fd) {
     return 1;
 }
 
-/* Asks until there is something, then takes it; returns the sum of all that came. */
+/* Polls until there is something, then reads it; returns the sum of all bytes. */
 static long receive_all(int fd, ask_function *ask) {
     long sum = 0;
     for (int got = 0; got < MESSAGES;) {
@@ -156,7 +156,7 @@ static long exchange(size_t way) {
     epoll_flags = WAYS[way].epoll_flags;
     long sum;
     if (epoll_flags & EPOLLET) {
-        /* An edge comes once, so all that is there must be taken each time. */
+        /* An edge is reported once, so everything available must be read each time. */
         sum = 0;
         for (int got = 0; got < MESSAGES;) {
             if (ask_epoll(ends[0]) == 0) continue;
@@ -200,7 +200,7 @@ static void *close_later(void *fd) {
     return NULL;
 }
 
-/* A descriptor is closed while another thread asks for it: the next call says so. */
+/* A descriptor is closed while another thread polls it: the next call must report that. */
 static void part_closed(void) {
     for (int i = 0; i < 5; i++) {
         int ends[2];
@@ -218,7 +218,7 @@ static void part_closed(void) {
 
 static volatile sig_atomic_t handled;
 
-/* Asks from within the handler too: it may have interrupted the library itself. */
+/* Polls within the handler, too: it may have interrupted the library itself. */
 static void on_alarm(int number) {
     (void)number;
     int saved = errno;
@@ -239,7 +239,7 @@ static void part_signals(void) {
     struct pollfd one = {.fd = ends[0], .events = POLLIN};
     while (handled < 300) {
         int ready = poll(&one, 1, 0);
-        /* Linux itself says EINTR here when a signal comes just then. */
+        /* Linux itself returns EINTR here when a signal arrives at that moment. */
         CHECK(ready == 0 || (ready == -1 && errno == EINTR));
         char byte;
         CHECK(recv(ends[0], &byte, 1, MSG_DONTWAIT) == -1 && errno == ENOTSOCK);
@@ -250,7 +250,7 @@ static void part_signals(void) {
     printf("signals: %d\n", poll(&one, 1, 0));
 }
 
-/* Only ppoll's own mask lets the signal in; and what the mask keeps out stays out. */
+/* Only ppoll's own mask lets the signal in; and signals that the mask blocks stay blocked. */
 static void part_masks(void) {
     struct sigaction action = {.sa_handler = on_alarm};
     sigset_t alarm_only, none;
@@ -274,7 +274,7 @@ static void part_masks(void) {
     printf("masks: %d\n", (int)handled);
 }
 
-/* A child of a fork goes on without exec, and so does its own child. */
+/* A child of a fork continues without exec, and so does its own child. */
 static void part_fork(void) {
     printf("parent %ld\n", exchange(0));
     fflush(stdout);
@@ -366,7 +366,7 @@ static void part_errors(void) {
 }
 
 static void part_idle(void) {
-    /* Half a second in which nothing comes: what it costs is asked outside. */
+    /* Half a second in which nothing arrives: the cost is measured from outside. */
     int ends[2];
     CHECK(pipe(ends) == 0);
     struct pollfd one = {.fd = ends[0], .events = POLLIN};

@@ -1,5 +1,5 @@
-/* Loads a library with as much thread-local memory as the dynamic linker has left for such: STATIC_BYTES of it. As that
-   library (-DLIBRARY) its constructor polls, too. */
+/* Loads a library with STATIC_BYTES of thread-local memory, for which the dynamic linker has only a small reserve. Compiled as
+   that library (-DLIBRARY), its constructor polls, too. */
 #include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-//! A stand-in for the daemon and its guard, for the live tests: something that can be killed, stopped and started again.
+//! A replacement for the daemon and its guard in the live tests, which can be killed, stopped and started again.
 //!
 //! `cosched-fault-helper daemon NAME LEASE_MS MECHANISM RUN_DIR|-` switches all jobs of the tree NAME in turn every 20 ms, with a guard and, where a
-//! run directory is given, with the kernel's agent. It prints `ready GUARD_PID AGENT` and ends in an orderly way when its input ends.
-//! With DRIVER_LIMIT_MS in the environment its driver hangs.
-//! `cosched-fault-helper talk` and `look-into PID` are in `talker`.
-//! `cosched-fault-helper spin` uses CPU until it is killed; `cosched-fault-helper session` does so on every CPU, in a session of its own. By any other words it is the guard.
+//! run directory is given, with the kernel agent. It prints `ready GUARD_PID AGENT` and ends in an orderly way when its input ends. With
+//! DRIVER_LIMIT_MS in the environment its driver hangs.
+//! `cosched-fault-helper talk` and `look-into PID` are in `talker`. `cosched-fault-helper spin` uses CPU time until it is killed;
+//! `cosched-fault-helper session` does so on every CPU, in a session of its own. With any other arguments it is the guard.
 
 use std::error::Error;
 use std::io::Read;
@@ -83,7 +83,7 @@ fn daemon(name: &str, lease_ms: &str, wanted: &str, run_dir: &str) -> Result<(),
     }
     let fences = Path::new(run_dir).join("fences");
     let guard = spawn_guard(&exe, &GuardOptions { paths: tree.thaw_paths(), beat: &beat, fences: &fences })?;
-    // The driver goes round once only.
+    // The driver reports only one round.
     if let Ok(limit_ms) = std::env::var("DRIVER_LIMIT_MS") {
         beat.driver_went_round(limit_ms.parse::<u64>()? * 1_000_000);
     }

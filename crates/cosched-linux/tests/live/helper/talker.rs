@@ -1,4 +1,4 @@
-//! A program with sockets, steered by words on its input; each is answered by a line.
+//! A program with sockets, controlled by commands on its input; each is answered by a line.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,7 @@ enum Pair {
     Unix(UnixStream, UnixStream),
     Datagram(UnixDatagram, UnixDatagram),
     Udp(UdpSocket, UdpSocket),
-    /// One that listens, and one that waits to be accepted.
+    /// A listening socket, and one that waits to be accepted.
     Listener {
         _listener: TcpListener,
         _caller: TcpStream,
@@ -22,7 +22,8 @@ enum Pair {
     Closed,
 }
 
-/// `pair KIND`, then `send`, `recv`, `shut` (no more will be sent) and `close` (both ends) of the last pair. `apart`: in a network namespace of its own.
+/// `pair KIND`, then `send`, `recv`, `shut` (no more will be sent) and `close` (both ends) of the last pair. `apart`: in a network namespace of its
+/// own.
 pub(crate) fn talk(apart: bool) -> Result<(), Box<dyn Error>> {
     if apart {
         // SAFETY: this process has one thread and no socket yet; a new network namespace affects nothing else.
@@ -87,7 +88,7 @@ impl Pair {
             ("recv", Pair::Udp(_, two)) => two.recv(&mut byte)?,
             ("shut", Pair::Tcp(one, _)) => one.shutdown(Shutdown::Write).map(|()| 0)?,
             ("shut", Pair::Unix(one, _)) => one.shutdown(Shutdown::Write).map(|()| 0)?,
-            // Closes one end for good, and says whether the other one sees that.
+            // Closes one end permanently, and reports whether the other one sees that.
             ("half", Pair::Tcp(..)) => {
                 let Pair::Tcp(one, mut two) = std::mem::replace(self, Pair::Closed) else { return Err("moved".into()) };
                 drop(one);
@@ -104,7 +105,7 @@ impl Pair {
     }
 }
 
-/// As a user without rights: what does a scan of that process say, and what does BPF say?
+/// As a user without rights: prints the result of a scan of that process, and that of BPF.
 pub(crate) fn look_into(pid: &str) -> Result<(), Box<dyn Error>> {
     // SAFETY: takes a number only; this process has one thread.
     if unsafe { libc::setuid(65_534) } != 0 {
