@@ -18,7 +18,7 @@ from cosched.pipeline import Flow, Pipeline
 
 
 def denoise(block):
-    """Takes the weak frequencies out of the samples, in place."""
+    """Removes weak frequencies from the samples, in place."""
     spectrum = numpy.fft.rfft(block)
     strength = numpy.abs(spectrum)
     spectrum[strength < numpy.median(strength)] = 0
@@ -26,12 +26,12 @@ def denoise(block):
 
 
 def rank(block):
-    """Puts each sample's rank in its place."""
+    """Replaces each sample by its rank."""
     block[numpy.argsort(block, kind="stable")] = numpy.arange(len(block))
 
 
 def serially(source, target, block_bytes):
-    """The program as everybody writes it first."""
+    """The straightforward serial program."""
     memory = bytearray(block_bytes)
     with source.open("rb", buffering=0) as reading, target.open("wb", buffering=0) as writing:
         while size := reading.readinto(memory):
@@ -42,7 +42,7 @@ def serially(source, target, block_bytes):
 
 
 class Read:
-    """The beginning of the path."""
+    """The first stage of the path."""
 
     def __init__(self, source):
         self.source = source
@@ -59,11 +59,11 @@ class Read:
 
 
 def as_pipeline(source, target, block_bytes):
-    """The same, each step a stage."""
+    """The same with each step as a stage."""
     pipeline = Pipeline("transform", buffers=5, size_bytes=block_bytes)
     with target.open("wb", buffering=0) as writing:
         pipeline.stage("read", resource="io")(Read(source))
-        # No variable keeps the array: it is gone when the stage returns.
+        # The array is not kept in a variable, so it no longer exists when the stage returns.
         pipeline.stage("denoise")(lambda buffer: denoise(numpy.frombuffer(buffer)))
         pipeline.stage("rank")(lambda buffer: rank(numpy.frombuffer(buffer)))
 
@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=24, help="how many blocks [default: 24]")
     parser.add_argument("--block-mib", type=float, default=2, help="how large a block is, MiB [default: 2]")
     options = parser.parse_args()
-    # An even number of samples: irfft gives back as many as rfft got.
+    # An even number of samples, so that irfft returns as many as rfft got.
     block_bytes = max(16, int(options.block_mib * 2**20) // 16 * 16)
 
     with tempfile.TemporaryDirectory(prefix="cst-") as scratch:

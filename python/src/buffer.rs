@@ -1,8 +1,8 @@
-//! Buffers, as Python sees them: objects with the buffer protocol, for the time that a stage has them.
+//! Buffers for Python: objects with the buffer protocol, valid while a stage has them.
 //!
 //! A stage lends its buffer to Python by moving it into a `Buffer` object. Views (NumPy arrays, memoryviews) are counted. The
-//! buffer is taken back only when no view is left, so a view never sees the block of another round, and never freed memory:
-//! where one is left, the object keeps the memory for as long as the view lives, and the stage fails.
+//! buffer is taken back only when no view is left, so a view never sees the block of another round, and never freed memory: if a
+//! view is left, the object keeps the memory for as long as the view exists, and the stage fails.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-/// A buffer of a path's pool, for as long as the stage has it.
+/// A buffer of a path's pool, valid while the stage has it.
 ///
-/// It supports the buffer protocol, writable and without a copy, over the bytes that it holds (`len(buffer)`): memoryview(buffer),
+/// It supports the buffer protocol, writable and without a copy, over its contents (`len(buffer)` bytes): memoryview(buffer),
 /// numpy.frombuffer(buffer, dtype). `storage` is a view of all its memory. No view may outlive the round.
 #[pyclass(frozen, module = "cosched.pipeline")]
 pub(crate) struct Buffer {
@@ -33,10 +33,10 @@ impl Buffer {
     /// Takes the buffer back.
     ///
     /// # Errors
-    /// BufferError, if there are still views of it; ValueError, if it was taken back before.
+    /// BufferError if there are still views of it; ValueError if it has been taken back before.
     pub(crate) fn take_back(&self, py: Python<'_>) -> PyResult<Lent> {
         if self.views.load(Ordering::Acquire) > 0 {
-            // A view may be in a cycle of garbage (a frame, a closure) that nobody can see any more.
+            // A view may be part of a reference cycle (a frame, a closure) that is unreachable.
             py.import("gc")?.call_method0("collect")?;
         }
         let mut lent = self.lock();
@@ -57,10 +57,10 @@ impl Buffer {
         self.lock().as_mut().map(what).ok_or_else(over)
     }
 
-    /// Fills a view of the first bytes of the memory.
+    /// Fills in a view of the first bytes of the memory.
     ///
     /// # Safety
-    /// `view` is what CPython gave to `__getbuffer__`; `owner` keeps `self` alive.
+    /// `view` was passed to `__getbuffer__` by CPython; `owner` keeps `self` alive.
     unsafe fn export(
         &self,
         owner: *mut ffi::PyObject,
@@ -72,10 +72,10 @@ impl Buffer {
         let lent = lent.as_mut().ok_or_else(over)?;
         let len = if all { lent.capacity() } else { lent.len() };
         let memory = lent.storage_mut().as_mut_ptr();
-        // SAFETY: the memory stays where it is, and ours, until no view is left: `take_back` counts them.
+        // SAFETY: the memory is not moved or freed while there are views: `take_back` counts them.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, owner, memory.cast(), len as ffi::Py_ssize_t, 0, flags) };
         if filled != 0 {
-            // SAFETY: we are attached: CPython called us.
+            // SAFETY: this thread is attached, because CPython called it.
             return Err(PyErr::fetch(unsafe { Python::assume_attached() }));
         }
         self.views.fetch_add(1, Ordering::AcqRel);
@@ -89,30 +89,30 @@ fn over() -> PyErr {
 
 #[pymethods]
 impl Buffer {
-    /// How many bytes it holds.
+    /// The length of its contents in bytes.
     fn __len__(&self) -> PyResult<usize> {
         self.with(|lent| lent.len())
     }
 
-    /// A buffer is a buffer, also when it holds nothing.
+    /// A buffer is always true, also if it is empty.
     fn __bool__(&self) -> bool {
         true
     }
 
-    /// How many bytes it can hold.
+    /// Its capacity in bytes.
     #[getter]
     fn capacity(&self) -> PyResult<usize> {
         self.with(|lent| lent.capacity())
     }
 
-    /// All its memory, whatever it holds, as a writable memoryview.
+    /// All of its memory, regardless of the length of the contents, as a writable memoryview.
     #[getter]
     fn storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyMemoryView>> {
         let storage = Bound::new(slf.py(), Storage { buffer: slf.clone().unbind() })?;
         Ok(PyMemoryView::from(&storage)?.unbind())
     }
 
-    /// Says how many bytes it holds.
+    /// Sets the length of its contents in bytes.
     fn resize(&self, size_bytes: usize) -> PyResult<()> {
         self.with(|lent| match lent.capacity() {
             capacity if size_bytes > capacity => {
@@ -125,42 +125,42 @@ impl Buffer {
         })?
     }
 
-    /// The number of its round on its path, from 0; known behind the stage that begins the path.
+    /// The number of its round on its path, from 0; known only after the path's first stage.
     #[getter]
     fn round(&self) -> PyResult<u64> {
         self.with(|lent| lent.round())
     }
 
-    /// The number of its path, as Graph.path returned it.
+    /// The index of its path, as returned by Graph.path.
     #[getter]
     fn path(&self) -> PyResult<usize> {
         self.with(|lent| lent.path().index())
     }
 
-    /// Whether it is its path's last one.
+    /// Whether it is the last one of its path.
     #[getter]
     fn is_last(&self) -> PyResult<bool> {
         self.with(|lent| lent.is_last())
     }
 
-    /// Says that it is its path's last one: for a body that begins the path, before it conveys it.
+    /// Marks it as the last one of its path: for a body that begins the path, before it conveys the buffer.
     fn mark_last(&self) -> PyResult<()> {
         self.with(Lent::mark_last)
     }
 
-    /// Whether it carries a block, and not only the end of its path. Only bodies see one that does not.
+    /// Whether it carries a block. One without a block only ends its path, and is only seen by bodies.
     #[getter]
     fn carries_block(&self) -> PyResult<bool> {
         self.with(|lent| lent.carries_block())
     }
 
-    /// A number of the program's own that goes with the buffer; 0 at the beginning of a path.
+    /// A number that the program may attach to the buffer; 0 at the beginning of a path.
     #[getter]
     fn tag(&self) -> PyResult<u64> {
         self.with(|lent| lent.tag())
     }
 
-    /// Sets the program's number.
+    /// Sets the number that the program attaches to the buffer.
     #[setter]
     fn set_tag(&self, tag: u64) -> PyResult<()> {
         self.with(|lent| lent.set_tag(tag))
@@ -180,7 +180,7 @@ impl Buffer {
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        // SAFETY: CPython's own arguments; the view holds a reference to `slf`.
+        // SAFETY: the arguments are CPython's own; the view holds a reference to `slf`.
         unsafe { slf.get().export(slf.as_ptr(), view, flags, false) }
     }
 
@@ -189,7 +189,7 @@ impl Buffer {
     }
 }
 
-/// All of a buffer's memory: what `Buffer.storage` is a view of.
+/// All of a buffer's memory: the object behind the view `Buffer.storage`.
 #[pyclass(frozen, module = "cosched.pipeline")]
 pub(crate) struct Storage {
     buffer: Py<Buffer>,
@@ -198,7 +198,7 @@ pub(crate) struct Storage {
 #[pymethods]
 impl Storage {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        // SAFETY: CPython's own arguments; the view holds a reference to `slf`, and that one to the buffer.
+        // SAFETY: the arguments are CPython's own; the view holds a reference to `slf`, which holds one to the buffer.
         unsafe { slf.get().buffer.get().export(slf.as_ptr(), view, flags, true) }
     }
 

@@ -1,4 +1,4 @@
-//! Graphs of stages in Python, until they run.
+//! Graphs of stages in Python, before they run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,13 +15,13 @@ struct Plan {
     stages: Vec<StageId>,
 }
 
-/// A graph of stages; `cosched.pipeline.Graph` has the names and checks of Python.
+/// A graph of stages; the names and checks for Python are in `cosched.pipeline.Graph`.
 #[pyclass(frozen, module = "cosched._native")]
 pub(crate) struct Graph {
     plan: Mutex<Option<Plan>>,
 }
 
-/// How a stage is to run.
+/// How to run a stage.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct How {
@@ -121,7 +121,8 @@ impl Graph {
         Graph { plan: Mutex::new(Some(plan)) }
     }
 
-    /// Adds a stage. `make` returns the callable of the incarnation whose number it gets. Returns the stage's number.
+    /// Adds a stage. `make` is called with an incarnation's index and returns its callable. Returns the stage's
+    /// index.
     fn stage(&self, name: &str, make: Py<PyAny>, how: How) -> PyResult<usize> {
         let (resource, kind, settings) = (how.resource()?, how.kind()?, how.settings()?);
         let own_thread = kind == Kind::Thread || how.body || how.thread.is_some() || !settings.is_empty();
@@ -147,7 +148,7 @@ impl Graph {
         })
     }
 
-    /// Adds a path. Returns its number.
+    /// Adds a path. Returns its index.
     fn path(&self, name: String, buffers: usize, size_bytes: usize, stages: Vec<usize>) -> PyResult<usize> {
         self.with(|plan| {
             let known = |number: &usize| {
@@ -160,22 +161,22 @@ impl Graph {
         })
     }
 
-    /// The memory that all buffers will take.
+    /// The memory of all buffers in bytes.
     fn memory_bytes(&self) -> PyResult<u64> {
         self.with(|plan| Ok(plan.graph.memory_bytes()))
     }
 
-    /// What is wrong with it, or None.
+    /// Why the graph cannot run, or None.
     fn check(&self) -> PyResult<Option<String>> {
         self.with(|plan| Ok(plan.graph.check().err().map(|error| error.to_string())))
     }
 
-    /// Starts it. Returns what runs, or else why it cannot.
+    /// Starts the graph. Returns the running graph, or else why it cannot run.
     fn start(&self, py: Python<'_>, how: Run) -> PyResult<(Option<Py<Running>>, Option<String>)> {
         let options = how.options()?;
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).take();
         let plan = plan.ok_or_else(|| PyRuntimeError::new_err("the graph was started; it runs once"))?;
-        // Without the lock: stages that begin at once may need it, and a start that fails waits for them.
+        // Without the lock: stages that start at once may need it, and a start that fails waits for them.
         match py.detach(|| plan.graph.start(&options)) {
             Ok(running) => Ok((Some(Py::new(py, Running::new(running)?)?), None)),
             Err(error) => Ok((None, Some(error.to_string()))),

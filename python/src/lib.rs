@@ -1,4 +1,4 @@
-//! The native part of the Python package `cosched`. `cosched/pipeline.py` is what users see.
+//! The native part of the Python package `cosched`. Its public interface is `cosched/pipeline.py`.
 
 mod buffer;
 mod graph;
@@ -30,7 +30,7 @@ mod _native {
     use super::table::Table;
     use super::*;
 
-    /// Says which version it is.
+    /// Adds the version.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))

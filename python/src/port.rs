@@ -1,4 +1,4 @@
-//! Ports, as Python sees them: where a body accepts and conveys.
+//! Ports for Python: through which a body accepts and conveys buffers.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -11,21 +11,21 @@ use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
 
-/// The library's port, without the lifetime that Python cannot keep.
+/// The library's port, without the lifetime, which Python cannot express.
 #[derive(Clone, Copy)]
 struct Pointer(NonNull<::cosched_pipeline::Port<'static>>);
 
-// SAFETY: it is followed on the body's own thread only, `Port::with` sees to it.
+// SAFETY: it is dereferenced only on the body's own thread, which `Port::with` checks.
 unsafe impl Send for Pointer {}
 
-/// Where a body accepts buffers and conveys them. For the body's own thread, until the body returns.
+/// Through which a body accepts and conveys buffers. Only for the body's own thread, until the body returns.
 #[pyclass(frozen, module = "cosched.pipeline")]
 pub(crate) struct Port {
     port: Mutex<Option<Pointer>>,
     thread: ThreadId,
 }
 
-/// Behind it Python has the port no more.
+/// Takes the port away from Python when it is dropped.
 pub(crate) struct End<'py>(Bound<'py, Port>);
 
 impl Drop for End<'_> {
@@ -45,7 +45,7 @@ impl Port {
         Ok((object.clone(), End(object)))
     }
 
-    /// Does something with the library's port, without the interpreter lock: it may wait.
+    /// Calls `work` with the library's port, without the interpreter lock, because it may block.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -58,8 +58,8 @@ impl Port {
         let pointer = pointer.ok_or_else(|| PyValueError::new_err("the body of this port has returned"))?;
         py.detach(move || {
             let Pointer(mut port) = { pointer };
-            // SAFETY: `lend` got it as an exclusive borrow that lives until `End` takes it away, and this is the one thread
-            // that uses it; nothing that `work` calls comes back to Python.
+            // SAFETY: `lend` got it as an exclusive borrow that lives until `End` takes it away, and this is the only thread
+            // that uses it; `work` never calls back into Python.
             Ok(work(unsafe { port.as_mut() }))
         })
     }
@@ -76,54 +76,54 @@ fn object(py: Python<'_>, buffer: Option<Lent>) -> PyResult<Option<Py<Buffer>>> 
 
 #[pymethods]
 impl Port {
-    /// Waits for the next buffer of any path; a body that only begins paths gets an empty one. None when all paths that come in
-    /// have ended, or when the pipeline stops.
+    /// Waits for the next buffer of any path; a body that is the first stage of all its paths gets an empty one. None when all
+    /// incoming paths have ended, or when the pipeline stops.
     fn accept(&self, py: Python<'_>) -> PyResult<Option<Py<Buffer>>> {
         object(py, self.with(py, |port| port.accept())?)
     }
 
-    /// Waits for the next buffer of one path; of one that the body begins, for an empty one.
+    /// Waits for the next buffer of one path; if the body is the path's first stage, for an empty one.
     fn accept_from(&self, py: Python<'_>, path: usize) -> PyResult<Option<Py<Buffer>>> {
         let path = self.path(py, path)?;
         object(py, self.with(py, |port| port.accept_from(path))?)
     }
 
-    /// The next buffer, if one waits now.
+    /// The next buffer, if one is waiting; does not block.
     fn try_accept(&self, py: Python<'_>) -> PyResult<Option<Py<Buffer>>> {
         object(py, self.with(py, |port| port.try_accept())?)
     }
 
-    /// Hands a buffer to the successor on its path, or back to the pool behind the path's last stage.
+    /// Hands a buffer to the next stage of its path or, from the path's last stage, back to the pool.
     fn convey(&self, py: Python<'_>, buffer: &Bound<'_, Buffer>) -> PyResult<()> {
         let lent = buffer.get().take_back(py)?;
         self.with(py, |port| port.convey(lent))
     }
 
-    /// Ends a path that the body begins, behind its last block. False when the pipeline stops.
+    /// Ends a path that the body begins, after its last block. False if the pipeline is stopping.
     fn end(&self, py: Python<'_>, path: usize) -> PyResult<bool> {
         let path = self.path(py, path)?;
         self.with(py, |port| port.end(path))
     }
 
-    /// The numbers of the paths that the body is on.
+    /// The indices of the paths that the body is on.
     #[getter]
     fn paths(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         self.with(py, |port| port.paths().iter().map(|path| path.index()).collect())
     }
 
-    /// How many buffers wait for the body.
+    /// The number of buffers that wait for the body.
     #[getter]
     fn backlog(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |port| port.backlog())
     }
 
-    /// How many buffers wait behind the body, before its successor on a path.
+    /// The number of buffers that wait for the next stage on a path.
     fn output_backlog(&self, py: Python<'_>, path: usize) -> PyResult<usize> {
         let path = self.path(py, path)?;
         self.with(py, |port| port.output_backlog(path))
     }
 
-    /// Whether the pipeline stops: time to return.
+    /// Whether the pipeline is stopping: the body should return.
     #[getter]
     fn stopping(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |port| port.stopping())
@@ -133,7 +133,7 @@ impl Port {
         slf
     }
 
-    /// As accept, for `for buffer in port`.
+    /// Like accept, for `for buffer in port`.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Buffer>>> {
         self.accept(py)
     }

@@ -1,4 +1,4 @@
-//! Graphs that run. Waiting is done without the interpreter lock, and notices signals.
+//! Running graphs. Waiting is done without the interpreter lock, and reacts to signals.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
@@ -8,16 +8,16 @@ use ::cosched_pipeline::{Cause, Control, Failure, Report};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// How often a thread that waits looks for signals.
+/// How often a waiting thread checks for signals.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
 
 type Ended = Result<Report, Failure>;
 
-/// A graph that runs.
+/// A running graph.
 #[pyclass(frozen, module = "cosched._native")]
 pub(crate) struct Running {
     control: Control,
-    /// Where the end arrives; nothing once it was taken.
+    /// The channel for the end of the run; None once it has been taken.
     end: Mutex<Option<Receiver<Ended>>>,
 }
 
@@ -26,13 +26,13 @@ pub(crate) struct Running {
 pub(crate) struct Outcome {
     /// The report, as JSON.
     report: String,
-    /// What went wrong: "stage", "misuse", "stopped", "stalled" or "fault"; None if nothing did.
+    /// The kind of failure: "stage", "misuse", "stopped", "stalled" or "fault"; None if there was none.
     failure: Option<&'static str>,
     /// The failure in one sentence.
     message: String,
-    /// The stage at fault.
+    /// The stage that failed.
     stage: Option<String>,
-    /// The exception that left the stage.
+    /// The exception that the stage raised.
     exception: Option<Py<PyAny>>,
 }
 
@@ -42,7 +42,7 @@ impl Running {
         let control = running.control();
         let (sender, end) = channel();
         std::thread::Builder::new().name("pipeline-end".into()).spawn(move || {
-            // Nobody listens any more if the interpreter is gone.
+            // There is no receiver any more if the interpreter has ended.
             let _ = sender.send(running.wait());
         })?;
         Ok(Running { control, end: Mutex::new(Some(end)) })
@@ -53,13 +53,13 @@ fn json(report: &Report) -> PyResult<String> {
     serde_json::to_string(report).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// A report, which came as JSON, as a table for people.
+/// A report in JSON as a table for people.
 #[pyfunction]
 pub(crate) fn report_text(json: &str) -> PyResult<String> {
     Ok(report(json)?.text())
 }
 
-/// A report, which came as JSON, as a Chrome trace.
+/// A report in JSON as a Chrome trace.
 #[pyfunction]
 pub(crate) fn report_trace(json: &str) -> PyResult<String> {
     Ok(report(json)?.chrome_trace().to_string())
@@ -94,8 +94,8 @@ impl Outcome {
 
 #[pymethods]
 impl Running {
-    /// Waits for the end. A signal's exception (KeyboardInterrupt) stops the run, and is raised when all its threads have
-    /// ended.
+    /// Waits until the run has ended. An exception from a signal handler (KeyboardInterrupt) stops the run, and is raised
+    /// when all its threads have ended.
     fn wait(&self, py: Python<'_>) -> PyResult<Outcome> {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         let end = end.ok_or_else(|| PyRuntimeError::new_err("somebody waits for this run already, or did"))?;
@@ -106,24 +106,24 @@ impl Running {
         }
     }
 
-    /// Ends it as soon as each stage is done with its present buffer.
+    /// Stops the run as soon as each stage has finished its current buffer.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.control.stop());
     }
 
-    /// Ends it and waits for its threads, if nobody did.
+    /// Stops the run and waits for its threads, unless `wait` was called.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.end());
     }
 
-    /// What has been done so far, as JSON.
+    /// A report of what has been done so far, as JSON.
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
         json(&py.detach(|| self.control.snapshot()))
     }
 }
 
 impl Running {
-    /// Ends the run and waits for its threads, if nobody did.
+    /// Stops the run and waits for its threads, unless `wait` was called.
     fn end(&self) {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(end) = end {
@@ -135,7 +135,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Its threads may be waiting for the interpreter lock, which whoever drops this holds.
+        // Its threads may be waiting for the interpreter lock, which the thread that drops this value holds.
         let detached = Python::try_attach(|py| py.detach(|| self.end()));
         if detached.is_none() {
             self.control.stop();
@@ -143,7 +143,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits for the end, and says which exception of a signal came before it.
+/// Waits for the end, and returns the first exception that a signal handler raised before it.
 fn wait_for(py: Python<'_>, mut end: Receiver<Ended>, control: &Control) -> PyResult<(Ended, Option<PyErr>)> {
     let mut interrupted = None;
     loop {

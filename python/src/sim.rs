@@ -1,4 +1,4 @@
-//! The simulator. `cosched/sim.py` is what users see.
+//! The simulator. Its public interface is `cosched/sim.py`.
 
 use crate::table::Table;
 use cosched_sim::metrics::run_metrics;
@@ -17,9 +17,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a simulation looks for signals, and tells its progress.
+/// How often a simulation checks for signals, and reports its progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// Nodes, where nothing is said: the paper's.
+/// The default number of nodes: the paper's.
 const NODES: u32 = 32;
 
 /// A list of jobs.
@@ -28,7 +28,8 @@ pub(crate) struct Jobs(Vec<JobSpec>);
 
 #[pymethods]
 impl Jobs {
-    /// Those of a file's content: a job list as it is; of a trace those that fit on this number of CPUs. Also why others are left out.
+    /// The jobs of a file's content: a job list unchanged; of a trace those that fit on this number of CPUs. Also returns why others are left
+    /// out.
     #[staticmethod]
     fn read(content: &[u8], cpus: u32, seed: u64) -> PyResult<(Jobs, HashMap<&'static str, u64>)> {
         let source = Source::read(content, None, &mut |_| ()).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -36,7 +37,7 @@ impl Jobs {
         Ok((Jobs(jobs), not_taken.by_reason().into_iter().filter(|(_, count)| *count > 0).collect()))
     }
 
-    /// WL1 to WL8.
+    /// Generates WL1 to WL8.
     #[staticmethod]
     fn generate(name: String, count: usize, nodes: u32, mean_exec_s: f64, load: f64, seed: u64) -> PyResult<Jobs> {
         let description = Description {
@@ -54,7 +55,7 @@ impl Jobs {
         generated(&cell.wanted).map(Jobs).map_err(PyValueError::new_err)
     }
 
-    /// Of rows: arrival and time alone in ns, tasks, type, class.
+    /// From rows: arrival and time alone in ns, tasks, type, class.
     #[staticmethod]
     fn of(rows: Vec<(u64, u64, u32, String, String)>) -> PyResult<Jobs> {
         let job = |(arrival_ns, exec_ns, tasks, kind, class): (u64, u64, u32, String, String)| {
@@ -63,18 +64,18 @@ impl Jobs {
         rows.into_iter().map(job).collect::<Result<_, String>>().map(Jobs).map_err(PyValueError::new_err)
     }
 
-    /// How many.
+    /// The number of jobs.
     fn __len__(&self) -> usize {
         self.0.len()
     }
 
-    /// As columns.
+    /// The jobs as columns.
     fn table(&self) -> PyResult<Table> {
         Table::of_jobs(&self.0)
     }
 }
 
-/// Costs that no sweep varies; those that are not given are the paper's.
+/// Costs that sweeps do not vary; the default is the paper's.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Costs {
@@ -86,7 +87,7 @@ struct Costs {
 impl Costs {
     fn params(&self, strategy: Strategy, nodes: Option<u32>) -> Params {
         let paper = Params::paper(strategy, nodes.unwrap_or(NODES));
-        // Casts saturate, and what is too much is refused by `Params::check`.
+        // Casts saturate, and `Params::check` refuses values that are too large.
         let ns = |us: Option<f64>, or: u64| us.map_or(or, |us| (us * 1e3).round() as u64);
         Params {
             spin_ns: ns(self.spin_us, paper.spin_ns),
@@ -102,7 +103,7 @@ fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
         .map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// What was asked for, as JSON.
+/// Parses the request, given as JSON.
 fn asked(description: &str, costs: &str) -> PyResult<(Description, Costs)> {
     let wrong = |e: serde_json::Error| PyValueError::new_err(e.to_string());
     let costs: Costs = serde_json::from_str(costs).map_err(wrong)?;
@@ -116,8 +117,8 @@ fn asked(description: &str, costs: &str) -> PyResult<(Description, Costs)> {
     Ok((serde_json::from_str(description).map_err(wrong)?, costs))
 }
 
-/// Simulates the jobs under the one setting of a description. Returns a row for each job, the run's numbers as JSON, and for a sampled
-/// run the estimated standard error of the mean response time in s. `progress` is told a part from 0 to 1.
+/// Simulates the jobs with the single setting of a description. Returns a row for each job, the run's results as JSON, and for a sampled run
+/// the estimated standard error of the mean response time in s. `progress` is called with a fraction from 0 to 1.
 #[pyfunction]
 pub(crate) fn simulate_jobs(
     py: Python<'_>,
@@ -146,8 +147,8 @@ pub(crate) fn simulate_jobs(
     Ok((Table::of_run(specs, &run.outcome, description.bound_s)?, metrics, run.sampling_error_s))
 }
 
-/// Simulates every cell of a description, on this number of threads. Workloads that are no WL1 to WL8 are in `lists`. Returns the rows as JSON.
-/// `progress` is told the cells that are done, all cells, and the part of the work that is done.
+/// Simulates every cell of a description, on this number of threads. Workloads other than WL1 to WL8 are in `lists`. Returns the rows as JSON.
+/// `progress` is called with the number of completed cells, the number of all cells, and the completed fraction of the work.
 #[pyfunction]
 pub(crate) fn sweep_cells(
     py: Python<'_>,
@@ -201,22 +202,22 @@ fn failed(error: SimError) -> PyErr {
     }
 }
 
-/// What a simulation's threads tell the one that waits for them.
+/// The state that a simulation's threads share with the one that waits for them.
 struct Shared<P> {
     stop: AtomicBool,
     now: Mutex<Option<P>>,
 }
 
 impl<P> Shared<P> {
-    /// How far it is. Returns whether to go on.
+    /// Reports progress. Returns whether to continue.
     fn tell(&self, now: P) -> bool {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         !self.stop.load(Relaxed)
     }
 }
 
-/// Works in a thread of its own, without the interpreter lock; meanwhile this one looks for signals and tells the progress. An exception of
-/// either stops the work.
+/// Runs `work` on a separate thread, without the interpreter lock; meanwhile this thread checks for signals and reports progress. An exception
+/// of either stops the work.
 fn watched<P: Send, T: Send>(
     py: Python<'_>,
     mut tell: impl FnMut(&P) -> PyResult<()>,
@@ -228,7 +229,7 @@ fn watched<P: Send, T: Send>(
     std::thread::scope(|scope| {
         let shared = &shared;
         let worker = scope.spawn(move || {
-            // It is received unless this thread panics.
+            // The receiver exists unless this thread panics.
             let _ = sender.send(work(shared));
         });
         let mut raised = None;

@@ -1,4 +1,4 @@
-//! Stages in Python: callables as stages of the library. The interpreter lock is held around the callable and nowhere else.
+//! Stages in Python: callables as stages of the library. The interpreter lock is held only while the callable runs.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::buffer::Buffer;
 use crate::port::Port;
 use crate::thread::{Attached, interpreter};
 
-/// What the stage at the beginning of a path returns. All other stages return None.
+/// What the first stage of a path returns. All other stages return None.
 #[pyclass(frozen, eq, eq_int, hash, module = "cosched.pipeline", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(clippy::upper_case_acronyms)]
 pub(crate) enum Flow {
-    /// There are more buffers to come. None says the same.
+    /// More buffers follow. None means the same.
     MORE,
     /// This buffer is the last.
     LAST,
-    /// This buffer carries nothing; the one before was the last.
+    /// This buffer carries no block; the previous one was the last.
     END,
 }
 
-/// What the callable returned, as the library says it.
+/// Converts the callable's result to the library's type.
 fn said(result: &Bound<'_, PyAny>) -> PyResult<Said> {
     if result.is_none() {
         return Ok(Said::Continue);
@@ -41,9 +41,9 @@ fn said(result: &Bound<'_, PyAny>) -> PyResult<Said> {
 
 /// What all incarnations of a stage have in common.
 pub(crate) struct Recipe {
-    /// Called with an incarnation's number, it returns the incarnation's callable.
+    /// Called with an incarnation's index, it returns that incarnation's callable.
     pub(crate) make: Py<PyAny>,
-    /// Whether all calls of an incarnation are on one thread.
+    /// Whether all calls of an incarnation are made on one thread.
     pub(crate) own_thread: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Incarnation {
     number: usize,
     work: Option<Py<PyAny>>,
     attached: Option<Attached>,
-    /// Stands in the buffer's place while Python has that one.
+    /// A buffer that takes the place of the stage's buffer while Python has that one.
     stand_in: Option<Lent>,
 }
 
@@ -84,7 +84,7 @@ impl Incarnation {
         Ok(called.flatten()?)
     }
 
-    /// The callable. There is one between init and cleanup.
+    /// The callable. It exists between init and cleanup.
     fn work<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let work = self.work.as_ref().ok_or_else(|| PyRuntimeError::new_err("the stage has not begun"))?;
         Ok(work.bind(py).clone())
@@ -96,16 +96,17 @@ impl Incarnation {
         }
     }
 
-    /// Calls the stage with a buffer, and gets both back. Where Python keeps the buffer, there is an error, and the stand-in
-    /// stays in its place.
+    /// Calls the stage with a buffer, and takes the buffer back afterwards. If Python keeps the buffer, this is an error,
+    /// and the stand-in stays in its place.
     fn call_with(&mut self, py: Python<'_>, buffer: &mut Lent) -> PyResult<Said> {
         let stand_in = self.stand_in.take().ok_or_else(|| PyRuntimeError::new_err("its buffer was not given back"))?;
         let object = Bound::new(py, Buffer::lend(mem::replace(buffer, stand_in)))?;
-        // The result goes before the views are counted: it may be one.
+        // The result is dropped before the views are counted, because it may be one itself.
         let flow = self.work(py)?.call1((&object,)).and_then(|result| said(&result));
         match object.get().take_back(py) {
             Ok(lent) => self.stand_in = Some(mem::replace(buffer, lent)),
-            // An exception's traceback holds the views of the frames in it; the exception is what matters then.
+            // An exception's traceback keeps the views in its frames alive; in this case the exception is the error to
+            // report.
             Err(kept) => return flow.and(Err(kept)),
         }
         flow

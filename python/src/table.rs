@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use std::sync::Arc;
 
-/// Columns of one length.
+/// Columns of the same length.
 #[pyclass(frozen, module = "cosched._native")]
 pub(crate) struct Table(RecordBatch);
 
@@ -19,7 +19,8 @@ impl Table {
         RecordBatch::try_from_iter_with_nullable(columns).map(Table).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// One row a job, in the order of the list; what did not happen is null. The columns are those of `cosched sim run --parquet`.
+    /// One row per job, in the order of the list; values of events that did not happen are null. The columns are those of `cosched
+    /// sim run --parquet`.
     pub(crate) fn of_run(jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> PyResult<Table> {
         let mut ended: Vec<Option<JobMetrics>> = vec![None; jobs.len()];
         for job in job_metrics(jobs, outcome, bound_s) {
@@ -41,7 +42,7 @@ impl Table {
         Table::new(columns)
     }
 
-    /// A list of jobs.
+    /// Columns of a list of jobs.
     pub(crate) fn of_jobs(jobs: &[JobSpec]) -> PyResult<Table> {
         Table::new(job_columns(jobs))
     }
@@ -60,14 +61,14 @@ fn job_columns(jobs: &[JobSpec]) -> Vec<(&'static str, ArrayRef)> {
     ]
 }
 
-/// Simulated times are below 2⁶³ ns, 292 years.
+/// Fits, because simulated times are below 2⁶³ ns, 292 years.
 fn whole(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     Arc::new(values.map(|value| value.map(|value| value as i64)).collect::<Int64Array>())
 }
 
 #[pymethods]
 impl Table {
-    /// Of columns: lists of strings, or of numbers; None is null.
+    /// From columns: lists of strings, or of numbers; None becomes null.
     #[new]
     fn of_columns(columns: Vec<(String, Bound<'_, PyList>)>) -> PyResult<Table> {
         let made: Vec<(&str, ArrayRef)> =
@@ -107,7 +108,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Another schema is a wish, which a producer need not fulfil.
+        // The protocol allows a producer to ignore the requested schema.
         drop(requested_schema);
         let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")

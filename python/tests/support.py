@@ -1,4 +1,4 @@
-"""What the tests share: sources, a daemon, and a watchdog."""
+"""Shared helpers of the tests: sources, a daemon, and a watchdog."""
 
 import faulthandler
 import os
@@ -9,7 +9,7 @@ from cosched.pipeline import Flow, Pipeline, Stage
 # A hang must not block the suite: the threads' stacks are printed, and the run fails.
 faulthandler.dump_traceback_later(580, exit=True)
 
-#: For what needs a daemon: tests/bindings/run starts one.
+#: For tests that need a daemon: tests/bindings/run starts one.
 needs_daemon = unittest.skipUnless(os.environ.get("COSCHED_SOCKET"), "no daemon is named in COSCHED_SOCKET")
 
 

@@ -11,7 +11,7 @@ from support import needs_daemon
 @needs_daemon
 class Aio(unittest.IsolatedAsyncioTestCase):
     async def test_runs_at_the_same_time(self):
-        # Each waits for the other by a file: one after the other they would never end.
+        # Each waits for a file of the other: one after the other they would never end.
         words = ["sh", "-c", 'for i in 1 2; do echo; done; while [ "$(ls "$0" | wc -l)" != 2 ]; do :> "$0/$1"; sleep 0.1; done; exit $1']
         folder = subprocess.check_output(["mktemp", "-d"], text=True).strip()
         self.addCleanup(subprocess.run, ["rm", "-r", folder])

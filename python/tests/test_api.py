@@ -1,4 +1,4 @@
-"""What the client makes of sockets and answers, with a daemon that pretends."""
+"""How the client handles sockets and answers, with a fake daemon."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Bodies: they accept and convey by themselves, and stand where paths meet."""
+"""Bodies: they accept and convey buffers themselves, and may be where paths meet."""
 
 import threading
 import unittest

@@ -25,7 +25,7 @@ class Lock(unittest.TestCase):
             scratch.sort()
             spans.append((begin, time.perf_counter()))
 
-        # While the next one is sorted: as long as that takes, on however few CPUs.
+        # While the next one is being sorted: for as long as that takes, on any number of CPUs.
         def look(buffer):
             while len(spans) < min(buffer.tag + 2, count):
                 moments.append(time.perf_counter())
@@ -33,7 +33,8 @@ class Lock(unittest.TestCase):
 
         line(sort, look, count=count).run()
 
-        # Had the stage the lock while it sorts, no other could look at the clock in the middle of that time.
+        # If the stage held the lock while it sorts, no other one could read the clock in the middle of that
+        # time.
         def is_inside(moment, begin, end):
             rest = (end - begin) / 4
             return begin + rest < moment < end - rest
@@ -75,7 +76,7 @@ class Signals(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def test_the_interpreter_may_end_while_a_pipeline_runs(self):
-        # The threads of the run have ended before the interpreter does.
+        # The threads of the run end before the interpreter does.
         code, out, err = self.run_python(
             "import sys, time\n"
             "from cosched.pipeline import Pipeline, Stage\n"

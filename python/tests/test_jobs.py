@@ -1,4 +1,4 @@
-"""Jobs of a real daemon: the runner (tests/bindings/run) has started one and says where in COSCHED_SOCKET."""
+"""Jobs of a real daemon: the runner (tests/bindings/run) has started one and set COSCHED_SOCKET."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ class Run(unittest.TestCase):
         with self.assertRaises(subprocess.CalledProcessError) as failed:
             cosched.run(["sh", "-c", "echo out; exit 4"], stdout=subprocess.PIPE, check=True)
         self.assertEqual((failed.exception.returncode, failed.exception.output), (4, b"out\n"))
-        # A code that is also the launcher's own is the command's when that ran.
+        # An exit code that the launcher uses too is the command's if the command ran.
         self.assertEqual(cosched.run(["sh", "-c", "exit 125"]).returncode, 125)
         self.assertEqual(cosched.run(["sh", "-c", "kill -9 $$"]).returncode, 128 + 9)
 
@@ -154,7 +154,7 @@ class Job(unittest.TestCase):
         job = cosched.run(["true"]).job
         job.wait(timeout=60)
         told, stream = [], cosched.events(follow=True)
-        # Changes are told a moment later.
+        # Changes are reported with a delay.
         while "ended" not in told:
             event = next(stream)
             told += [event["job"]["what"]] if event["kind"] == "job" and event["job"]["id"] == job.id else []

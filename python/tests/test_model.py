@@ -1,4 +1,4 @@
-"""The model and advice, by the command."""
+"""The model and advice, through the command."""
 
 import os
 import unittest

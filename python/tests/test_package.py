@@ -26,7 +26,7 @@ class Package(unittest.TestCase):
         hints = ast.parse((INSTALLED / "_native.pyi").read_text())
         hinted = {node.name: node for node in hints.body if isinstance(node, ast.ClassDef)}
         there = {name for name, value in vars(_native).items() if inspect.isclass(value)}
-        # Storage is what a memoryview is of; nobody gets it.
+        # Storage is the object behind a memoryview; it is not public.
         self.assertEqual(set(hinted), there - {"Storage"})
         functions = {node.name for node in hints.body if isinstance(node, ast.FunctionDef)}
         self.assertEqual(functions, {name for name, value in vars(_native).items() if inspect.isbuiltin(value)})

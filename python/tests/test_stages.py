@@ -1,4 +1,4 @@
-"""Stages of every kind, their lives, and how they fail."""
+"""Stages of every kind, their lifecycles, and their failures."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from support import line, numbers
 
 
 class Fork:
-    """A callable with a state of its own, a beginning and an end."""
+    """A callable with state of its own, init and cleanup."""
 
     lives = []
 
@@ -40,7 +40,7 @@ class Stages(unittest.TestCase):
         self.assertEqual(report["memory_bytes"], 3 * 4096)
         self.assertEqual([stage["name"] for stage in report["stages"]], ["numbers", "stage 0"])
         self.assertEqual([stage["rounds"] for stage in report["stages"]], [100, 100])
-        # As pandas.DataFrame(report["stages"]) takes it: one row each, the same columns in all.
+        # In the form for pandas.DataFrame(report["stages"]): one row each, with the same columns.
         self.assertEqual({tuple(stage) for stage in report["stages"]}, {tuple(report["stages"][0])})
 
     def test_incarnations_have_states_and_lives_of_their_own(self):

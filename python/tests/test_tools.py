@@ -1,4 +1,4 @@
-"""Where other tools have jobs: pytest, IPython, JupyterHub. With a real daemon; what is not installed is skipped."""
+"""Jobs in other tools: pytest, IPython, JupyterHub. With a real daemon; tools that are not installed are skipped."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ def needs(module):
 @needs("pytest")
 class Pytest(unittest.TestCase):
     def session(self, *words):
-        """The exit code, and how many tests each job has run."""
+        """The exit code, and the number of tests that each job has run."""
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder, "out")
             pathlib.Path(folder, "test_job.py").write_text(TEST.format(out=str(out)))

@@ -1,9 +1,9 @@
 """cosched for Python.
 
-Jobs: `run` (as subprocess.run), `submit`, `job`, `jobs`, `status`, and CoschedExecutor (as concurrent.futures); the same for asyncio
-in `cosched.aio`. `cosched.sim` is the simulator, `cosched.model` the model; `advise` recommends a policy. `cosched.pipeline` runs
-programs as pipelines of stages on recycled buffers. `%load_ext cosched` brings the Jupyter magic `%%cosched`, `pytest --cosched` runs
-tests as jobs. docs/python.md is the guide.
+Jobs: `run` (like subprocess.run), `submit`, `job`, `jobs`, `status`, and CoschedExecutor (like concurrent.futures); the same for
+asyncio in `cosched.aio`. `cosched.sim` is the simulator, `cosched.model` the model; `advise` recommends a policy. `cosched.pipeline`
+runs programs as pipelines of stages on recycled buffers. `%load_ext cosched` loads the Jupyter magic `%%cosched`, `pytest --cosched`
+runs tests as jobs. docs/python.md is the guide.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext cosched` calls."""
+    """Called by `%load_ext cosched`."""
     from cosched._ipython import load
 
     load(shell)

@@ -1,4 +1,4 @@
-"""Requests to the daemon: HTTP and JSON on its Unix socket, one connection for each."""
+"""Requests to the daemon: HTTP and JSON on its Unix socket, with one connection per request."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ANSWER_BYTES_MAX = 256 << 20
 
 
 def find_sockets(named: str | os.PathLike[str] | None) -> list[str]:
-    """Where to look, in this order: the named one alone, else the system's daemon, else the user's own.
-    The rule is that of the command (crates/cosched-api/src/socket.rs)."""
+    """The sockets to try, in this order: only the named one, else the system's daemon, then the user's own.
+    The rule is the same as in the command (crates/cosched-api/src/socket.rs)."""
     choice = os.fspath(named) if named is not None else os.environ.get("COSCHED_SOCKET")
     if choice:
         return [choice]
@@ -35,7 +35,7 @@ def find_sockets(named: str | os.PathLike[str] | None) -> list[str]:
 
 
 def _check_directory(path: str) -> None:
-    """Refuses a directory in which another user may have put a false daemon."""
+    """Refuses a directory in which another user may have put a fake daemon."""
     directory = os.path.dirname(path) or "."
     try:
         owners = {os.lstat(directory).st_uid, os.stat(directory).st_uid}
@@ -92,7 +92,7 @@ def _request(method: str, target: str, body: Any) -> bytes:
 
 
 class _Received:
-    """What http.client reads a response from."""
+    """A received response, in the form that http.client reads."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -102,7 +102,7 @@ class _Received:
 
 
 def _answer(content: bytes) -> Any:
-    """The value in a response. Raises what the daemon refused."""
+    """The value in a response. Raises an error if the daemon refused the request."""
     try:
         response = http.client.HTTPResponse(_Received(content))  # type: ignore[arg-type]
         response.begin()
@@ -133,7 +133,7 @@ def _not_understood(why: str) -> ProtocolError:
 
 
 def ask(socket: str | os.PathLike[str] | None, method: str, target: str, body: Any = None, more_s: float = 0) -> Any:
-    """Sends a request and waits for the answer, for at most 30 s and `more_s`."""
+    """Sends a request and waits for the answer, for at most 30 s plus `more_s`."""
     path, stream = _connect(socket, ANSWER_TIMEOUT_S + more_s)
     content = bytearray()
     with stream:
@@ -148,7 +148,7 @@ def ask(socket: str | os.PathLike[str] | None, method: str, target: str, body: A
 
 
 async def ask_async(socket: str | os.PathLike[str] | None, method: str, target: str, body: Any = None, more_s: float = 0) -> Any:
-    """As `ask`, without blocking the event loop."""
+    """Like `ask`, without blocking the event loop."""
     path, stream = await asyncio.to_thread(_connect, socket, ANSWER_TIMEOUT_S)
     stream.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=stream)

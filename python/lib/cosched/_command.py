@@ -1,4 +1,4 @@
-"""The command `cosched`: where it is, and `cosched run` with options as keywords. It is the one launcher of jobs."""
+"""The command `cosched`: finds it, and runs `cosched run` with options as keywords. All jobs are launched by it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunOptions(TypedDict, total=False):
     """The options of `cosched run`, as keywords of `run`, `submit` and CoschedExecutor. `cosched run --help` describes them."""
 
     klass: Literal["express", "interactive", "batch", "standby"]
-    """How urgent (`--class`)."""
+    """The class, which is its urgency (`--class`)."""
     cpus: int
     """Concurrent CPUs of the job."""
     nodes: str | list[str]
@@ -42,15 +42,15 @@ class RunOptions(TypedDict, total=False):
     on_node_loss: Literal["kill", "keep", "requeue"]
     """In a cluster: what to do on a node failure."""
     share: float | str
-    """At most this part of the time: 0.5 or "50%"."""
+    """At most this share of the time: 0.5 or "50%"."""
     mem: int | str
     """Memory that the job is expected to use, in bytes or as "4G"."""
     mem_limit: int | str
-    """The most memory that it may use on a node."""
+    """The maximum memory that it may use on a node."""
     time: float | str
-    """The longest run time, in s or as "2h"; then SIGTERM, and SIGKILL after `grace`."""
+    """The maximum run time, in s or as "2h"; then SIGTERM, and SIGKILL after `grace`."""
     grace: float | str
-    """With `time`: how long the job has to end, in s."""
+    """With `time`: the time that the job has to end after SIGTERM, in s."""
     begin: str
     """Start no earlier than this: "14:30", "2026-12-31T08:00", "30m"."""
     after: int | str | list[int | str]
@@ -66,7 +66,7 @@ class RunOptions(TypedDict, total=False):
     wait: str
     """How its processes wait for messages: "auto", "busy", "spin-block", "spin-yield:50us", "micro", "off"."""
     strategy: str
-    """Policy and wait by their short name in the literature, as "PB-SB"."""
+    """Policy and waiting by their short name in the literature, such as "PB-SB"."""
     leftovers: Literal["wait", "kill"]
     """What to do with processes that remain when the command has ended."""
     socket: StrPath
@@ -74,7 +74,7 @@ class RunOptions(TypedDict, total=False):
 
 
 def find_command() -> str:
-    """The command `cosched`: `$COSCHED_COMMAND`, else the one that was installed with this package, else that on PATH.
+    """The command `cosched`: `$COSCHED_COMMAND`, else the one that was installed with this package, else the one on PATH.
 
     Raises CommandMissing.
     """
@@ -93,7 +93,7 @@ def find_command() -> str:
 
 
 def option_words(options: Mapping[str, Any]) -> list[str]:
-    """The words for `cosched run`. What RunOptions does not have is looked up in the command's help, which may be newer.
+    """The words for `cosched run`. Options that are not in RunOptions are looked up in the command's help, which may be newer.
 
     >>> option_words({"klass": "batch", "cpus": 2, "share": 0.5, "nodes": ["a:2", "b:2"], "name": None})
     ['--class=batch', '--cpus=2', '--share=50%', '--nodes=a:2,b:2']
@@ -120,7 +120,7 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 
 @functools.cache
 def _help_options() -> frozenset[str]:
-    """The keywords of all options in `cosched run --help` but those that `run` and `submit` stand for."""
+    """The keywords of all options in `cosched run --help`, except those that `run` and `submit` set themselves."""
     names = re.findall(r"^ +(?:-\w, )?--([\w-]+)", run_command("run", "--help"), re.M)
     return frozenset(name.replace("-", "_") for name in names) - {"array", "class", "detach", "help", "json", "report"}
 
@@ -137,26 +137,26 @@ def launch_words(options: Mapping[str, Any], command: Command, *more: str) -> li
 
 
 class Report:
-    """What became of a `cosched run` in the foreground: it says so in a file in memory (`--report`)."""
+    """The result of a `cosched run` in the foreground, which it writes to a file in memory (`--report`)."""
 
     def __init__(self) -> None:
         self._file = os.memfd_create("cosched-report", os.MFD_CLOEXEC)
 
     def words(self, options: Mapping[str, Any], command: Command) -> list[str | bytes]:
-        """The words of a `cosched run` that reports here."""
+        """The words of a `cosched run` that reports to this file."""
         return launch_words(options, command, "--report", f"/proc/{os.getpid()}/fd/{self._file}")
 
     def close(self) -> None:
-        """Forgets it."""
+        """Closes the file."""
         os.close(self._file)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has said so far."""
+        """The complete lines that it has written so far."""
         text = os.pread(self._file, os.fstat(self._file).st_size, 0).decode()
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def job(self, command: Command, returncode: int, stderr: str | bytes | None) -> forms.Job | None:
-        """The job of a run that has ended, or None if the command ran, but not as a job. Raises as `run` if it did not run."""
+        """The job of a run that has ended, or None if the command ran, but not as a job. Raises like `run` if it did not run."""
         lines = self.lines()
         for line in lines:
             if "failed" in line:
@@ -179,19 +179,19 @@ def refused(command: Command, code: int, message: str) -> Exception:
 
 
 def detach_words(options: Mapping[str, Any], command: Command, array: str | None = None) -> list[str | bytes]:
-    """The words of a `cosched run` in the background, which prints its job, or those of an array."""
+    """The words of a `cosched run` in the background, which prints its job, or the jobs of an array."""
     return launch_words(options, command, "--json", "--detach", *([] if array is None else [f"--array={array}"]))
 
 
 def submitted(command: Command, returncode: int, stdout: str | bytes, stderr: str) -> list[forms.Job]:
-    """The jobs of a `cosched run` in the background. Raises as `run`."""
+    """The jobs of a `cosched run` in the background. Raises like `run`."""
     if returncode != 0:
         raise refused(command, returncode, stderr)
     return [json.loads(line) for line in stdout.splitlines()]
 
 
 def lines_of(*words: str) -> Iterator[str]:
-    """The lines of another `cosched` command, as they come; it is ended when they are not wanted any more. Raises as `run_command`."""
+    """The lines of another `cosched` command, as they are written; closing the generator kills it. Raises like `run_command`."""
     with subprocess.Popen([find_command(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None and process.stderr is not None
         try:
@@ -199,20 +199,20 @@ def lines_of(*words: str) -> Iterator[str]:
             said = process.stderr.read()
             process.wait()
         finally:
-            # A generator that is closed early.
+            # The generator was closed early.
             if process.poll() is None:
                 process.kill()
     check(words, process.returncode, said)
 
 
 def check(words: Sequence[str], returncode: int | None, stderr: str) -> None:
-    """Raises what a command said that failed."""
+    """Raises the error of a command, if it failed."""
     if returncode != 0:
         raise _of_text(stderr, CoschedError, f"cosched {words[0]} failed with exit code {returncode}")
 
 
 def run_command(*words: str, input: str | None = None) -> str:
-    """The standard output of another `cosched` command. Raises CoschedError with what it says."""
+    """The standard output of another `cosched` command. Raises CoschedError with the command's message."""
     done = subprocess.run([find_command(), *words], input=input, capture_output=True, text=True, errors="replace")
     check(words, done.returncode, done.stderr)
     return done.stdout

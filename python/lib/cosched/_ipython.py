@@ -2,7 +2,7 @@
 
 %%cosched [OPTIONS OF cosched run] [-- COMMAND]
 
-runs the cell as a job: as a Python program of its own, or as the standard input of a command. Its output comes as it is
+runs the cell as a job: as a Python program, or as the standard input of a command. Its output is shown as it is
 written; a nonzero exit code raises CalledProcessError.
 """
 
@@ -18,7 +18,7 @@ from cosched._command import find_command
 
 
 def words_of(line: str) -> list[str]:
-    """The words of the launcher.
+    """The words of the launcher's command line.
 
     >>> words_of("--cpus 2 -- sh -e")[1:]
     ['run', '--cpus', '2', '--', 'sh', '-e']
@@ -57,7 +57,7 @@ def _feed(stream: IO[str], text: str) -> None:
         with stream:
             stream.write(text)
     except BrokenPipeError:
-        pass  # It does not read it.
+        pass  # The command does not read its input.
 
 
 def _show(stream: IO[str], where: Any) -> None:
@@ -67,5 +67,5 @@ def _show(stream: IO[str], where: Any) -> None:
 
 
 def load(shell: Any) -> None:
-    """Registers the magic in a shell."""
+    """Registers the magic in an IPython shell."""
     shell.register_magic_function(cosched, magic_kind="cell")

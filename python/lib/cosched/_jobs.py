@@ -1,7 +1,7 @@
-"""Jobs: run commands as gangs, see and steer them.
+"""Jobs: run commands as gangs, inspect and control them.
 
-`run` behaves like subprocess.run, `submit` starts a job in the background and returns it. Both start the command by `cosched run`,
-and take its options as keywords (RunOptions). Everything else asks the daemon on its socket.
+`run` behaves like subprocess.run, `submit` starts a job in the background and returns it. Both start the command with `cosched run`,
+and take its options as keywords (RunOptions). Everything else sends requests to the daemon's socket.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ File: TypeAlias = int | IO[Any] | None
 
 
 class JobBase:
-    """What a job is known by. `snapshot` is what the daemon said of it last; methods that ask the daemon renew it."""
+    """The state of a job. `snapshot` is the daemon's last answer; methods that send a request update it."""
 
     def __init__(self, snapshot: forms.Job, socket: StrPath | None = None) -> None:
         self.snapshot = snapshot
@@ -37,27 +37,27 @@ class JobBase:
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The job's number."""
         return self.snapshot["id"]
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The job's name."""
         return self.snapshot["name"]
 
     @property
     def state(self) -> forms.JobState:
-        """Where it was in its life at the last look."""
+        """The job's state in the last snapshot."""
         return self.snapshot["state"]
 
     @property
     def ended(self) -> bool:
-        """Whether it had ended at the last look."""
+        """Whether it had ended in the last snapshot."""
         return self.state in ("ended", "lost")
 
     @property
     def returncode(self) -> int | None:
-        """The exit code of its command, -N if signal N ended it; None if it had not ended at the last look, or its end was not observed."""
+        """The exit code of its command, -N if signal N ended it; None if it had not ended in the last snapshot, or its end was not observed."""
         end = self.snapshot.get("exit") or {}
         signal = end.get("signal")
         return -signal if signal is not None else end.get("code")
@@ -67,7 +67,7 @@ class JobBase:
         return self
 
     def _wait_target(self, deadline: float | None) -> tuple[str, float]:
-        """What to ask for, and how long the daemon takes. Raises TimeoutExpired at the deadline."""
+        """The target to request, and how long the daemon may take. Raises TimeoutExpired at the deadline."""
         left = WAIT_S_MAX if deadline is None else min(deadline - time.monotonic(), WAIT_S_MAX)
         if left <= 0:
             raise subprocess.TimeoutExpired(self.snapshot["command"], 0)
@@ -78,10 +78,10 @@ class JobBase:
 
 
 class Job(JobBase):
-    """A job of the daemon. `submit`, `job` and `jobs` make it; cosched.aio has it for asyncio."""
+    """A job of the daemon. Returned by `submit`, `job` and `jobs`; cosched.aio has a version for asyncio."""
 
     def refresh(self) -> Self:
-        """Looks at it again."""
+        """Updates the snapshot."""
         return self._take(ask(self._socket, "GET", f"/v1/jobs/{self.id}"))
 
     def wait(self, timeout: float | None = None) -> int | None:
@@ -104,11 +104,11 @@ class Job(JobBase):
         return self._post("resume", {})
 
     def kill(self, signal: int | None = None, *, grace_s: float | None = None) -> Self:
-        """Sends a signal to all its processes. Without one: SIGTERM, and SIGKILL to what is left after `grace_s` (5 s)."""
+        """Sends a signal to all its processes. Without `signal`: SIGTERM, and SIGKILL to those that are left after `grace_s` (5 s)."""
         return self._post("kill", kill_request(signal, grace_s))
 
     def set_class(self, klass: forms.Class) -> Self:
-        """Changes its class; users may lower it."""
+        """Changes its class; users may only lower it."""
         return self._post("class", {"class": klass})
 
     def set_policy(self, policy: forms.Policy | None) -> Self:
@@ -116,24 +116,24 @@ class Job(JobBase):
         return self._post("policy", {"policy": policy})
 
     def set_share(self, share: float | None) -> Self:
-        """At most this part of the time, 0 to 1; None takes the limit away."""
+        """Limits it to this share of the time, 0 to 1; None removes the limit."""
         return self._post("share", {"share_max": share})
 
     def usage(self) -> forms.JobUse:
-        """CPU time, memory and processes, of now or, when it has ended, of its life."""
+        """CPU time, memory and processes: current values or, if it has ended, those of its lifetime."""
         return usage_of(self.refresh())
 
     def events(self) -> list[forms.Event]:
-        """What happened to it, oldest first."""
+        """The events of the job, oldest first."""
         events: list[forms.Event] = ask(self._socket, "GET", f"/v1/jobs/{self.id}/events")["events"]
         return events
 
     def log(self) -> str:
-        """The output so far of a job in the background, standard output and error together."""
+        """The output so far of a job in the background, standard output and standard error together."""
         return run_command(*self._log_words())
 
     def follow_log(self) -> Iterator[str]:
-        """The lines of its output, as they come, until it ends."""
+        """The lines of its output, as they are written, until it ends."""
         yield from lines_of(*self._log_words(), "--follow")
 
     def _log_words(self) -> list[str]:
@@ -144,20 +144,20 @@ class Job(JobBase):
 
 
 def kill_request(signal: int | None, grace_s: float | None) -> dict[str, int]:
-    """The body of a kill."""
+    """The body of a kill request."""
     if signal is None:
         return {"signal": 15, "grace_ms": round((5 if grace_s is None else grace_s) * 1000)}
     return {"signal": int(signal)} | ({} if grace_s is None else {"grace_ms": round(grace_s * 1000)})
 
 
 def usage_of(job: JobBase) -> forms.JobUse:
-    """What a job was seen to use."""
+    """The recorded resource usage of a job."""
     found: forms.JobUse | None = job.snapshot.get("use")
     return found or {"cpu_time_us": job.snapshot["cpu_time_ms"] * 1000}
 
 
 def log_words(job: JobBase, socket: StrPath | None) -> list[str]:
-    """The command that reads a job's output with the care that another user's file needs."""
+    """The command that reads a job's output with the checks that another user's file needs."""
     if job.snapshot.get("log_path") is None:
         hint = "`submit` captures it, and so does run(..., capture_output=True)"
         raise Conflict(f"job {job.id} has no output file", "its output was not captured: it went where its launcher's went", hint)
@@ -165,7 +165,7 @@ def log_words(job: JobBase, socket: StrPath | None) -> list[str]:
 
 
 def find_job(which: int | str, known: list[forms.Job]) -> forms.Job:
-    """A job by its number or its name; of several with one name the one that has not ended, else the last."""
+    """A job by its number or its name; of several with the same name the one that has not ended, else the last."""
     named = [one for one in known if which in (one["id"], str(one["id"]), one["name"])]
     if not named:
         raise NotFound(f"no job {which!r}", "no job that the daemon knows has this number or name", "`cosched ps --all` lists them")
@@ -186,27 +186,27 @@ def jobs(*, all: bool = False, socket: StrPath | None = None) -> list[Job]:
 
 
 def status(*, socket: StrPath | None = None) -> forms.Status:
-    """The machine: CPUs, matrix, switches, and what is wrong (`warnings`). Raises NoDaemon where none runs."""
+    """The machine: CPUs, matrix, switches, and problems (`warnings`). Raises NoDaemon if none is running."""
     found: forms.Status = ask(socket, "GET", "/v1/status")
     return found
 
 
 def limits(*, socket: StrPath | None = None) -> forms.LimitList:
-    """What the caller may have of the daemon, and has."""
+    """The caller's limits with the daemon, and current usage."""
     found: forms.LimitList = ask(socket, "GET", "/v1/limits")
     return found
 
 
 def events(*, follow: bool = False, after: str | None = None, socket: StrPath | None = None) -> Iterator[forms.StreamEvent]:
-    """What happened to jobs, the plan and the machine, as far as the daemon remembers: all of it, or what came after the event with the
-    `id` `after`. With `follow` also what happens from now on, over restarts of the daemon, until the iterator is closed."""
+    """Events of jobs, the plan and the machine, as far as the daemon remembers: all of them, or those after the event with the `id`
+    `after`. With `follow` also later events as they happen, across restarts of the daemon, until the iterator is closed."""
     for line in lines_of(*event_words(follow, after, socket)):
         event: forms.StreamEvent = json.loads(line)
         yield event
 
 
 def event_words(follow: bool, after: str | None, socket: StrPath | None) -> list[str]:
-    """The command that reads events, and resumes when the daemon was away."""
+    """The command that reads events, and resumes after a restart of the daemon."""
     options = [*(["--follow"] if follow else []), *([] if after is None else ["--after", after])]
     return [*socket_words(socket), "events", "--json", *options]
 
@@ -217,14 +217,14 @@ def socket_words(socket: StrPath | None) -> list[str]:
 
 
 class CompletedRun(subprocess.CompletedProcess[Any]):
-    """A run that has ended, as subprocess.run returns it; `job` is the job that it was, or None where no daemon can run (the command
-    ran with the wait library alone). `returncode` is 128 + N if signal N ended the command."""
+    """A run that has ended, like the result of subprocess.run; `job` is its job, or None if no daemon can run (then the command ran with
+    the wait library alone). `returncode` is 128 + N if signal N ended the command."""
 
     job: Job | None = None
 
 
 def socket_of(options: RunOptions, env: Mapping[str, str] | None) -> StrPath | None:
-    """The daemon's socket that a `cosched run` with these options uses."""
+    """The daemon's socket for a `cosched run` with these options."""
     return options.get("socket") or (os.environ if env is None else env).get("COSCHED_SOCKET") or None
 
 
@@ -245,9 +245,9 @@ def run(
     errors: str | None = None,
     **options: Unpack[RunOptions],
 ) -> CompletedRun:
-    """Runs a command as a job and waits for its end, as subprocess.run; the other keywords are options of `cosched run`.
+    """Runs a command as a job and waits for its end, like subprocess.run; the other keywords are options of `cosched run`.
 
-    After `timeout` seconds the job is killed with all its processes, and subprocess.TimeoutExpired raised. Raises LaunchError if the
+    After `timeout` seconds the job is killed with all its processes, and subprocess.TimeoutExpired is raised. Raises LaunchError if the
     job was refused, FileNotFoundError or PermissionError if the command cannot be executed.
 
     >>> run(["echo", "hello"], capture_output=True, text=True, klass="batch").stdout
@@ -282,10 +282,10 @@ def run(
 
 
 def end_run(process: subprocess.Popen[Any], report: Report, socket: StrPath | None) -> None:
-    """Kills what a `cosched run` has started, and waits for it."""
+    """Kills the job that a `cosched run` has started, and waits for the launcher."""
     deadline = time.monotonic() + END_S_MAX
     while process.poll() is None and not report.lines() and time.monotonic() < deadline:
-        # It is not registered yet.
+        # The job is not registered yet.
         time.sleep(0.02)
     with contextlib.suppress(CoschedError, LookupError, subprocess.TimeoutExpired):
         if process.poll() is None:
@@ -299,7 +299,7 @@ def submit(
     command: Command, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
 ) -> Job:
     """Starts a command as a job in the background and returns it; its output is in `Job.log`. The other keywords are options of
-    `cosched run`. The job outlives this process. Raises as `run`.
+    `cosched run`. The job outlives this process. Raises like `run`.
 
     >>> job = submit(["sh", "-c", "echo done; exit 3"], policy="local")
     >>> job.wait(timeout=60)
@@ -313,8 +313,8 @@ def submit(
 def submit_array(
     command: Command, array: str, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
 ) -> list[Job]:
-    """Starts a job in the background for each index of `array`, as "1-20", or "1-20%4" for at most 4 at a time. Each finds its index in
-    COSCHED_ARRAY_INDEX. As `submit`."""
+    """Starts a job in the background for each index of `array`, e.g. "1-20", or "1-20%4" for at most 4 at a time. The environment
+    variable COSCHED_ARRAY_INDEX has the job's index. Otherwise like `submit`."""
     return _detached(command, array, cwd, env, options)
 
 

@@ -1,4 +1,4 @@
-"""The native part. Buffer, Flow and Port are public by way of cosched.pipeline; the rest is what that module is made of."""
+"""The native part. Buffer, Flow and Port are public through cosched.pipeline; the rest is internal to the package."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
@@ -10,76 +10,76 @@ def report_trace(json: str) -> str: ...
 
 @final
 class Flow:
-    """What the stage at the beginning of a path returns. All other stages return None."""
+    """What the first stage of a path returns. All other stages return None."""
 
     MORE: Flow
-    """There are more buffers to come. None says the same."""
+    """More buffers follow. None means the same."""
     LAST: Flow
     """This buffer is the last."""
     END: Flow
-    """This buffer carries nothing; the one before was the last."""
+    """This buffer carries no block; the previous one was the last."""
 
 @final
 class Buffer:
-    """A buffer of a path's pool, for as long as the stage has it.
+    """A buffer of a path's pool, valid while the stage has it.
 
-    It supports the buffer protocol, writable and without a copy, over the bytes that it holds (`len(buffer)`).
+    It supports the buffer protocol, writable and without a copy, over its contents (`len(buffer)` bytes).
     """
 
     tag: int
-    """A number of the program's own that goes with the buffer; 0 at the beginning of a path."""
+    """A number that the program may attach to the buffer; 0 at the beginning of a path."""
 
     @property
     def capacity(self) -> int:
-        """How many bytes it can hold."""
+        """Its capacity in bytes."""
     @property
     def storage(self) -> memoryview:
-        """All its memory, whatever it holds, as a writable view."""
+        """All of its memory, regardless of the length of the contents, as a writable view."""
     @property
     def round(self) -> int:
-        """The number of its round on its path, from 0; known behind the stage that begins the path."""
+        """The number of its round on its path, from 0; known only after the path's first stage."""
     @property
     def path(self) -> int:
-        """The number of its path, as Graph.path returned it."""
+        """The index of its path, as returned by Graph.path."""
     @property
     def is_last(self) -> bool:
-        """Whether it is its path's last one."""
+        """Whether it is the last one of its path."""
     @property
     def carries_block(self) -> bool:
-        """Whether it carries a block, and not only the end of its path. Only bodies see one that does not."""
+        """Whether it carries a block. One without a block only ends its path, and is only seen by bodies."""
     def resize(self, size_bytes: int) -> None:
-        """Says how many bytes it holds. Raises ValueError if that is more than its capacity."""
+        """Sets the length of its contents. Raises ValueError if it exceeds the capacity."""
     def mark_last(self) -> None:
-        """Says that it is its path's last one: for a body that begins the path, before it conveys it."""
+        """Marks it as the last one of its path: for a body that begins the path, before it conveys the buffer."""
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Port:
-    """Where a body accepts buffers and conveys them. For the body's own thread, until the body returns."""
+    """Through which a body accepts and conveys buffers. Only for the body's own thread, until the body returns."""
 
     @property
     def paths(self) -> list[int]:
-        """The numbers of the paths that the body is on."""
+        """The indices of the paths that the body is on."""
     @property
     def backlog(self) -> int:
-        """How many buffers wait for the body."""
+        """The number of buffers that wait for the body."""
     @property
     def stopping(self) -> bool:
-        """Whether the pipeline stops: time to return."""
+        """Whether the pipeline is stopping: the body should return."""
     def accept(self) -> Buffer | None:
-        """Waits for the next buffer of any path. None when all paths that come in have ended, or when the pipeline stops."""
+        """Waits for the next buffer of any path. None when all incoming paths have ended, or when the pipeline stops."""
     def accept_from(self, path: int) -> Buffer | None:
-        """Waits for the next buffer of one path; of one that the body begins, for an empty one."""
+        """Waits for the next buffer of one path; if the body is the path's first stage, for an empty one."""
     def try_accept(self) -> Buffer | None:
-        """The next buffer, if one waits now."""
+        """The next buffer, if one is waiting; does not block."""
     def convey(self, buffer: Buffer) -> None:
-        """Hands a buffer to the successor on its path, or back to the pool. BufferError if there are views of it."""
+        """Hands a buffer to the next stage of its path, or back to the pool. Raises BufferError if there are views of it."""
     def end(self, path: int) -> bool:
-        """Ends a path that the body begins, behind its last block. False when the pipeline stops."""
+        """Ends a path that the body begins, after its last block. False if the pipeline is stopping."""
     def output_backlog(self, path: int) -> int:
-        """How many buffers wait behind the body, before its successor on a path."""
+        """The number of buffers that wait for the next stage on a path."""
     def __iter__(self) -> Iterator[Buffer]: ...
     def __next__(self) -> Buffer: ...
 
@@ -109,7 +109,7 @@ class Outcome:
 
 @final
 class Table:
-    """Columns of one length. Arrow's readers take them without a copy."""
+    """Columns of the same length. Arrow's readers take them without a copy."""
 
     def __new__(cls, columns: list[tuple[str, list[Any]]]) -> Table: ...
     @property
@@ -120,7 +120,7 @@ class Table:
 
 @final
 class Jobs:
-    """A list of jobs of the simulator."""
+    """A list of jobs for the simulator."""
 
     @staticmethod
     def read(content: bytes, cpus: int, seed: int) -> tuple[Jobs, dict[str, int]]: ...

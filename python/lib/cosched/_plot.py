@@ -1,4 +1,4 @@
-"""Pictures of simulations, by matplotlib. Each returns its axes, and draws into `ax` if one is given."""
+"""Plots of simulations with matplotlib. Each function returns its axes, and draws into `ax` if given."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ def _axes(ax: Any, title: str, x: str, y: str) -> Any:
 
 
 class ResultPlot:
-    """Pictures of a run."""
+    """Plots of a run."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
     def gantt(self, ax: Any = None) -> Any:
-        """Each job as a bar, in the order of the list: grey while it waits for its nodes, green while it runs, as thick as it has tasks."""
+        """Each job as a bar, in the order of the list: grey while it waits for its nodes, green while it runs. The height of a bar is in
+        proportion to the job's tasks."""
         ax = _axes(ax, f"{self._result.strategy}: jobs", "simulated time (s)", "job")
         tasks_max = max(self._result.column("tasks"), default=1)
         for row in self._result:
@@ -60,16 +61,16 @@ class ResultPlot:
 
 
 class ComparisonPlot:
-    """Pictures of a comparison or sweep."""
+    """Plots of a comparison or sweep."""
 
     def __init__(self, table: Comparison) -> None:
         self._table = table
 
     def _labels(self) -> list[str]:
-        """What the rows differ in."""
+        """Labels with the parameters in which the rows differ."""
         names = ["strategy", "workload", "load", "nodes", "mpl", "skew", "grain", "cs_us", "quantum_ms"]
         rows = list(self._table)
-        # Costs differ between kinds of strategies by themselves.
+        # Costs always differ between kinds of strategies.
         said = [name for name in names if name == "strategy" or len({row[name] for row in rows if row[name] is not None}) > 1]
         if len({row["strategy"] for row in rows}) == len(rows):
             said = ["strategy"]

@@ -1,4 +1,4 @@
-"""The process of a call of CoschedExecutor: it gets the call on standard input, a socket, and sends the outcome back on it."""
+"""The process of a call of CoschedExecutor: it reads the call from standard input, a socket, and sends the outcome back on it."""
 
 import io
 import multiprocessing.spawn
@@ -25,7 +25,7 @@ def _read(stream: socket.socket, count: int) -> bytes:
 
 
 def _end_with(stream: socket.socket) -> None:
-    """Ends this process when its caller has ended or does not want the outcome."""
+    """Ends this process when its caller has ended or no longer wants the outcome."""
     try:
         stream.recv(1)
     except OSError:
@@ -54,7 +54,7 @@ def _call(content: bytes) -> bytes:
 
 
 def main() -> None:
-    """Does one call."""
+    """Executes one call."""
     stream = socket.socket(fileno=os.dup(0))
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)

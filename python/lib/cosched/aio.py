@@ -1,4 +1,4 @@
-"""Jobs for asyncio: `run`, `submit`, `job`, `jobs`, `status` and a Job whose methods are coroutines. As those of cosched.
+"""Jobs for asyncio: `run`, `submit`, `job`, `jobs`, `status` and a Job whose methods are coroutines; otherwise like those of cosched.
 
 >>> import asyncio
 >>> async def both():
@@ -31,14 +31,14 @@ LINE_BYTES_MAX = 16 << 20
 
 
 class Job(JobBase):
-    """A job of the daemon; as cosched.Job, with coroutines."""
+    """A job of the daemon; like cosched.Job, with coroutines."""
 
     async def refresh(self) -> Self:
-        """Looks at it again."""
+        """Updates the snapshot."""
         return self._take(await ask_async(self._socket, "GET", f"/v1/jobs/{self.id}"))
 
     async def wait(self) -> int | None:
-        """Waits until all its processes have ended, and returns `returncode`. For a limit: asyncio.timeout."""
+        """Waits until all its processes have ended, and returns `returncode`. For a time limit use asyncio.timeout."""
         while not self.ended:
             target, more_s = self._wait_target(None)
             self._take(await ask_async(self._socket, "GET", target, more_s=more_s))
@@ -53,11 +53,11 @@ class Job(JobBase):
         return await self._post("resume", {})
 
     async def kill(self, signal: int | None = None, *, grace_s: float | None = None) -> Self:
-        """Sends a signal to all its processes. Without one: SIGTERM, and SIGKILL to what is left after `grace_s` (5 s)."""
+        """Sends a signal to all its processes. Without `signal`: SIGTERM, and SIGKILL to those that are left after `grace_s` (5 s)."""
         return await self._post("kill", kill_request(signal, grace_s))
 
     async def set_class(self, klass: forms.Class) -> Self:
-        """Changes its class; users may lower it."""
+        """Changes its class; users may only lower it."""
         return await self._post("class", {"class": klass})
 
     async def set_policy(self, policy: forms.Policy | None) -> Self:
@@ -65,24 +65,24 @@ class Job(JobBase):
         return await self._post("policy", {"policy": policy})
 
     async def set_share(self, share: float | None) -> Self:
-        """At most this part of the time, 0 to 1; None takes the limit away."""
+        """Limits it to this share of the time, 0 to 1; None removes the limit."""
         return await self._post("share", {"share_max": share})
 
     async def usage(self) -> forms.JobUse:
-        """CPU time, memory and processes, of now or, when it has ended, of its life."""
+        """CPU time, memory and processes: current values or, if it has ended, those of its lifetime."""
         return usage_of(await self.refresh())
 
     async def events(self) -> list[forms.Event]:
-        """What happened to it, oldest first."""
+        """The events of the job, oldest first."""
         events: list[forms.Event] = (await ask_async(self._socket, "GET", f"/v1/jobs/{self.id}/events"))["events"]
         return events
 
     async def log(self) -> str:
-        """The output so far of a job in the background, standard output and error together."""
+        """The output so far of a job in the background, standard output and standard error together."""
         return "".join([line async for line in _lines_of(*log_words(await self.refresh(), self._socket))])
 
     async def follow_log(self) -> AsyncIterator[str]:
-        """The lines of its output, as they come, until it ends."""
+        """The lines of its output, as they are written, until it ends."""
         async for line in _lines_of(*log_words(await self.refresh(), self._socket), "--follow"):
             yield line
 
@@ -104,26 +104,26 @@ async def jobs(*, all: bool = False, socket: StrPath | None = None) -> list[Job]
 
 
 async def status(*, socket: StrPath | None = None) -> forms.Status:
-    """The machine: CPUs, matrix, switches, and what is wrong (`warnings`). Raises NoDaemon where none runs."""
+    """The machine: CPUs, matrix, switches, and problems (`warnings`). Raises NoDaemon if none is running."""
     found: forms.Status = await ask_async(socket, "GET", "/v1/status")
     return found
 
 
 async def limits(*, socket: StrPath | None = None) -> forms.LimitList:
-    """What the caller may have of the daemon, and has."""
+    """The caller's limits with the daemon, and current usage."""
     found: forms.LimitList = await ask_async(socket, "GET", "/v1/limits")
     return found
 
 
 async def events(*, follow: bool = False, after: str | None = None, socket: StrPath | None = None) -> AsyncIterator[forms.StreamEvent]:
-    """What happened to jobs, the plan and the machine; as cosched.events."""
+    """Events of jobs, the plan and the machine; like cosched.events."""
     async for line in _lines_of(*event_words(follow, after, socket)):
         event: forms.StreamEvent = json.loads(line)
         yield event
 
 
 async def _lines_of(*words: str) -> AsyncIterator[str]:
-    """The lines of another `cosched` command, as they come; it is ended when they are not wanted any more."""
+    """The lines of another `cosched` command, as they are written; closing the generator kills it."""
     process = await asyncio.create_subprocess_exec(find_command(), *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=LINE_BYTES_MAX)
     assert process.stdout is not None and process.stderr is not None
     try:
@@ -153,7 +153,7 @@ async def run(
     encoding: str | None = None,
     **options: Unpack[RunOptions],
 ) -> CompletedRun:
-    """Runs a command as a job; as cosched.run. If the task is cancelled (asyncio.timeout), the job is killed with all its
+    """Runs a command as a job; like cosched.run. If the task is cancelled (asyncio.timeout), the job is killed with all its
     processes."""
     if input is not None:
         stdin = subprocess.PIPE
@@ -183,11 +183,11 @@ async def run(
 
 
 async def _end(process: asyncio.subprocess.Process, report: Report, socket: StrPath | None) -> None:
-    """Kills what a `cosched run` has started, and waits for it."""
+    """Kills the job that a `cosched run` has started, and waits for the launcher."""
     with contextlib.suppress(CoschedError, KeyError, TimeoutError):
         async with asyncio.timeout(END_S_MAX):
             while process.returncode is None and not report.lines():
-                # It is not registered yet.
+                # The job is not registered yet.
                 await asyncio.sleep(0.02)
             if process.returncode is None:
                 await Job(report.lines()[0]["registered"], socket).kill(9)
@@ -200,7 +200,7 @@ async def _end(process: asyncio.subprocess.Process, report: Report, socket: StrP
 async def submit(
     command: Command, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
 ) -> Job:
-    """Starts a command as a job in the background and returns it; as cosched.submit."""
+    """Starts a command as a job in the background and returns it; like cosched.submit."""
     process = await asyncio.create_subprocess_exec(
         *detach_words(options, command),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env,

@@ -1,4 +1,4 @@
-"""What can go wrong. Every error says what happened, why, and what to do."""
+"""The exceptions of this package. Every error says what happened, why, and what to do."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class JobEnded(CoschedError):
 
 
 class NoDaemon(CoschedError):
-    """No daemon answers on the socket."""
+    """There is no answer on the daemon's socket."""
 
 
 class ProtocolError(CoschedError):
-    """The daemon's answer was not understood."""
+    """The daemon's answer does not follow the interface."""
 
 
 class VersionError(CoschedError):
-    """The daemon speaks another version of the interface."""
+    """The daemon has another version of the interface."""
 
 
 class InvalidRequest(CoschedError):
@@ -65,7 +65,7 @@ class Forbidden(CoschedError):
 
 
 class Conflict(CoschedError):
-    """Not possible in the job's present state."""
+    """Not possible in the job's current state."""
 
 
 class LimitReached(CoschedError):
@@ -73,7 +73,7 @@ class LimitReached(CoschedError):
 
 
 class Unsupported(CoschedError):
-    """This daemon or machine cannot do it."""
+    """This daemon or machine does not support it."""
 
 
 #: The codes of the API (ErrorBody).
@@ -84,7 +84,7 @@ _OF_CODE: dict[str, type[CoschedError]] = {
 
 
 def _of_text(text: str, kind: type[CoschedError], otherwise: str) -> CoschedError:
-    """The error that the command has printed: `cosched: what`, and lines `why: …` and `hint: …`. Wrong options have their usage behind a
+    """The error that the command printed: `cosched: what`, and lines `why: …` and `hint: …`. For invalid options the usage follows after a
     blank line."""
     text = text.partition("\n\n")[0]
     parts = {"what": "", "why": "", "hint": ""}

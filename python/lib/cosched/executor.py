@@ -1,4 +1,4 @@
-"""CoschedExecutor: functions as jobs, behind the interface of concurrent.futures.
+"""CoschedExecutor: functions as jobs, with the interface of concurrent.futures.
 
 >>> import math
 >>> with CoschedExecutor(max_workers=2, policy="local") as executor:
@@ -34,28 +34,28 @@ _NOT_MAIN = """the process of a call cannot start calls while it imports this pr
 
 
 class JobFuture(Future[T]):
-    """A call's future. `cancel` ends a call that runs, too: its job is killed with all its processes."""
+    """The future of a call. `cancel` also ends a running call: its job is killed with all its processes."""
 
     _started = False
-    #: The job that the call was, once it has ended.
+    #: The job of the call, once it has ended.
     job: Job | None = None
 
     def running(self) -> bool:
-        """Whether its job was started and has not ended."""
-        # To concurrent.futures it is pending until its end, so that it can be cancelled.
+        """Whether its job has been started and has not ended."""
+        # For concurrent.futures it is pending until its end, so that it can be cancelled.
         return self._started and not self.done()
 
 
 class RemoteTraceback(Exception):
-    """Where an exception arose in the job: its text is the job's traceback."""
+    """The origin of an exception in the job: its text is the job's traceback."""
 
 
 class CoschedExecutor(Executor):
-    """Runs each call as a job of its own, in a new Python process that `cosched run` starts.
+    """Runs each call as a separate job, in a new Python process that `cosched run` starts.
 
-    `max_workers`: calls that run at once (the number of CPUs unless told). The other keywords are options of `cosched run`.
-    Functions, arguments and results are pickled, as with ProcessPoolExecutor; what a call starts (processes, MPI ranks) belongs to
-    its job. Exceptions come back, with the job's traceback as their cause; JobEnded says that there was no result.
+    `max_workers`: the maximum number of concurrent calls (default: the number of CPUs). The other keywords are options of `cosched run`.
+    Functions, arguments and results are pickled, as with ProcessPoolExecutor; processes that a call starts (including MPI ranks) belong
+    to its job. Exceptions are raised here, with the job's traceback as their cause; JobEnded means that there was no result.
     """
 
     def __init__(self, max_workers: int | None = None, **options: Unpack[RunOptions]) -> None:
@@ -65,7 +65,7 @@ class CoschedExecutor(Executor):
         self._futures: set[JobFuture[Any]] = set()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> JobFuture[T]:
-        """Starts a call, as soon as fewer than `max_workers` run."""
+        """Starts a call, as soon as fewer than `max_workers` are running."""
         future: JobFuture[T] = JobFuture()
         if _worker.is_preparing:
             raise RuntimeError(_NOT_MAIN)
@@ -77,7 +77,7 @@ class CoschedExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accepts no more calls. `cancel_futures` kills the jobs of those that run, too."""
+        """Accepts no more calls. `cancel_futures` also kills the jobs of running calls."""
         if cancel_futures:
             for future in list(self._futures):
                 future.cancel()
@@ -97,7 +97,7 @@ class CoschedExecutor(Executor):
             future.set_exception(value)
 
     def _run(self, future: JobFuture[Any], content: bytes, name: str) -> tuple[bool, Any]:
-        """Whether there is a result, and it or the exception."""
+        """Whether there is a result, and the result or the exception."""
         ours, its = sockets.socketpair()
         report = Report()
         try:
@@ -119,8 +119,8 @@ class CoschedExecutor(Executor):
 
 
 def _content(call: Any) -> bytes:
-    """A call, and what its process needs to import what it names: the same folders, and where it names this program's main module,
-    that."""
+    """A call, with what its process needs to import the names in it: the same folders and, if it refers to this program's main module,
+    that module."""
     pickled = pickle.dumps(call)
     prepared = multiprocessing.spawn.get_preparation_data("cosched")
     kept = {"sys_path", "sys_argv", "dir", "orig_dir"}
@@ -133,11 +133,11 @@ def _hang_up(stream: sockets.socket) -> None:
     try:
         stream.shutdown(sockets.SHUT_RDWR)
     except OSError:
-        pass  # It has ended meanwhile.
+        pass  # The process has ended meanwhile.
 
 
 def _talk(stream: sockets.socket, content: bytes) -> bytes:
-    """Sends a call, and returns what comes until the other end is closed."""
+    """Sends a call, and returns everything received until the other end is closed."""
     try:
         stream.sendall(len(content).to_bytes(8, "little") + content)
         received = bytearray()

@@ -17,12 +17,13 @@ from cosched._command import find_command
 
 
 class CoschedSpawner(LocalProcessSpawner):  # type: ignore[misc]
-    """A LocalProcessSpawner whose servers are jobs of their users, with all that they start."""
+    """A LocalProcessSpawner that runs each user's server, with everything that it starts, as a job of that user."""
 
     cosched_options = List(Unicode(), help="Options of `cosched run`.").tag(config=True)
 
     @default("shell_cmd")
     def _shell_cmd(self) -> list[Any]:
-        # The spawner appends the server's command as one word of shell. The shell is replaced: signals are for the server.
+        # The spawner appends the server's command as one shell word. `exec` replaces the shell, so that the server gets
+        # the signals.
         name = ["--name", f"jupyter-{self.user.name}"] if "--name" not in self.cosched_options else []
         return [find_command(), "run", *name, "--leftovers", "kill", *self.cosched_options, "--", "/bin/sh", "-c", 'eval "exec $0"']

@@ -1,7 +1,7 @@
-"""pytest: `pytest --cosched` runs the session as a job, so that parallel tests of several sessions share the CPUs as jobs do.
+"""pytest: `pytest --cosched` runs the session as a job, so that parallel tests of several sessions share the CPUs as jobs.
 
 The whole session is executed again under `cosched run`; with pytest-xdist (`-n`) each worker is a job instead. Options of
-`cosched run` are given in one word: `--cosched-options="--policy gang --cpus 2"`. Inside a job `--cosched` does nothing.
+`cosched run` are given as one word: `--cosched-options="--policy gang --cpus 2"`. Inside a job `--cosched` has no effect.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cosched.errors import CoschedError
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options."""
+    """Adds the command-line options."""
     group = parser.getgroup("cosched", "jobs of cosched")
     group.addoption("--cosched", action="store_true", help="run the session, or with -n each worker, as a job of cosched")
     group.addoption("--cosched-options", metavar="WORDS", default="", help="options of `cosched run`; they imply --cosched")
 
 
-# pytest-xdist comes first (tryfirst), and says there what its workers are.
+# pytest-xdist's hook comes first (tryfirst), and sets there how its workers are started.
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Executes the session again, as a job."""
     words = shlex.split(config.getoption("cosched_options"))
