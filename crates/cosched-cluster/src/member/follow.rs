@@ -22,7 +22,7 @@ pub(super) struct Follow {
     ahead_ns: i128,
     /// Whether the clock is good enough for slots.
     clock_ok: bool,
-    /// The plan in use, also while the clock is not good enough.
+    /// The plan that is in use, or would be with a good clock.
     plan: Option<Arc<Plan>>,
     acknowledged: u64,
     pub(super) newest_seen: u64,

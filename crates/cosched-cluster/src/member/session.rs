@@ -324,7 +324,7 @@ impl Member {
         self.work.planner = None;
         self.follow.lose_sight();
         self.replica.remember_begun(&before);
-        // What was read since then was never used.
+        // The last good state: any that was read after its loss was never used.
         before.state = before.lost.take().or_else(|| before.state.take());
         if self.replica.is_of(self.tree) {
             self.replica.lost.clone_from(&before.state);

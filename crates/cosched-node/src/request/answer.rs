@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Answers requests that have waited too long for an unreachable store. A job whose process gives up now may still be submitted later; then it ends.
+    /// Answers requests that have waited too long for the store. A job whose process gives up now may still get its number later; then it ends.
     pub(crate) fn look_at_requests(&mut self) {
         self.look_at_launchers();
         let now = self.now.steady;

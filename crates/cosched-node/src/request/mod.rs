@@ -189,7 +189,7 @@ impl Node {
         self.member.main_ended(self.now, job, 0, exit);
     }
 
-    /// The users of these requests are gone.
+    /// Drops waiting requests whose clients are gone.
     pub fn forget(&mut self, gone: impl Fn(RequestId) -> bool) {
         self.requests.waiters.retain(|_, waiters| {
             waiters.retain(|id| !gone(*id));
