@@ -7,7 +7,7 @@
 typedef enum { WAIT_SPIN, WAIT_BLOCK, WAIT_OMP } wait_mode;
 
 typedef struct {
-    double grain_us;       /* asked for; 0 when the loops were given */
+    double grain_us;       /* requested; 0 when the loops were given */
     uint64_t grain_loops;  /* the grain as a number of loops */
     double imbalance;      /* 0 to 1: a grain is longer or shorter by up to this part */
     uint64_t iterations;   /* 0: until `seconds` have passed */
@@ -25,11 +25,11 @@ void barrier_calibrate(barrier_options *o);
 /* One process's computation in one iteration. */
 uint64_t barrier_grain(const barrier_options *o, unsigned member, uint64_t iteration, unsigned char *memory,
                        uint64_t seed);
-/* Whether `result` is what so many grains of this member lead to from the seed `member`. */
+/* Whether `result` is what `iterations` grains of this member lead to from the seed `member`. */
 int barrier_work_is_right(const barrier_options *o, unsigned member, uint64_t iterations, uint64_t result);
-/* The memory of one process, written once, so that no page fault falls into the main phase. */
+/* The memory of one process, written once beforehand, so that the main phase has no page faults. */
 unsigned char *barrier_memory(const barrier_options *o);
-/* `wrong`: how many members did other work than they should, or met another number of times. */
+/* `wrong`: how many members did different work than expected, or met a different number of times. */
 void barrier_report(const barrier_options *o, const char *kind, unsigned members, uint64_t iterations,
                     double main_phase_s, double cpu_s, const histogram *times, unsigned wrong);
 

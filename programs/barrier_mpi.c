@@ -1,4 +1,4 @@
-/* Processes compute for a grain of time, then all meet; again and again. The loop of Feitelson and Rudolph, "Gang
+/* Processes compute for a grain of time, then all meet; this repeats. The loop of Feitelson and Rudolph, "Gang
  * scheduling performance benefits for fine-grain synchronization" (1992), here with MPI. */
 #define _GNU_SOURCE
 #include "barrier.h"
@@ -34,7 +34,7 @@ static void meet(wait_mode wait) {
         meet_blocking();
 }
 
-/* The first rank's clock decides, seldom enough (about every 10 ms) that the broadcast does not change the pattern. */
+/* The first rank's clock decides, rarely enough (about every 10 ms) that the broadcast does not change the pattern. */
 static int time_is_up(const barrier_options *o, int rank, uint64_t start_ns) {
     int stop = rank == 0 && (double)(now_ns(CLOCK_MONOTONIC) - start_ns) >= o->seconds * 1e9;
     MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD);

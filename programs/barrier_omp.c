@@ -1,4 +1,4 @@
-/* Threads compute for a grain of time, then all meet; again and again. The loop of Feitelson and Rudolph, "Gang
+/* Threads compute for a grain of time, then all meet; this repeats. The loop of Feitelson and Rudolph, "Gang
  * scheduling performance benefits for fine-grain synchronization" (1992), here with OpenMP. */
 #define _GNU_SOURCE
 #include "barrier.h"
@@ -28,8 +28,8 @@ static const char help[] =
 typedef struct {
     spin_barrier spin;
     pthread_barrier_t block;
-    /* The number of meetings after which all stop. The first thread sets it one meeting ahead, so that nobody who has
-     * just left a meeting can see it too early. */
+    /* The number of meetings after which all stop. The first thread sets it one meeting ahead, so that no thread that
+     * has just left a meeting can see it too early. */
     _Alignas(64) atomic_ullong stop_at;
     histogram times;
     uint64_t iterations;

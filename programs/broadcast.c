@@ -35,7 +35,7 @@ static void tree(double *segment, int count, int root, int self, int size, MPI_C
     for (; i + bit < size; bit *= 2) MPI_Send(segment, count, MPI_DOUBLE, (i + bit + root) % size, TAG, comm);
 }
 
-/* A piece is passed on while the next comes in. */
+/* A piece is passed on while the next one arrives. */
 static void chain(double *segment, int count, int root, int self, int size, MPI_Comm comm) {
     int i = (self + size - root) % size, next = (self + 1) % size, previous = (self + size - 1) % size;
     MPI_Request out = MPI_REQUEST_NULL;

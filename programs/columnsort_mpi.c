@@ -1,15 +1,15 @@
-/* What cosched-columnsort needs of MPI, as plain functions in a shared library: the program is built without MPI and loads the
- * library of the implementation that started it. Only bytes, lengths in 64 bits, and errors as return values.
+/* The MPI functions that cosched-columnsort needs, as plain functions in a shared library: the program is built without MPI and loads
+ * the library of the implementation that started it. Only bytes, lengths in 64 bits, and errors as return values.
  *
- * Waiting: a rank has several threads that compute, read and write while this one waits. MPI's own waits spin; these look again and
- * again for a moment, and then sleep between looks, so that the CPU is free for the other stages. */
+ * Waiting: a rank has several threads that compute, read and write while this one waits. MPI's own waits spin; these poll
+ * for a moment, and then sleep between polls, so that the CPU is free for the other stages. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-/* The program asks for this number first. */
+/* The program checks this number first. */
 #define INTERFACE 1
 /* Errors of our own; MPI's are positive. */
 #define TOO_LONG (-1)

@@ -1,4 +1,4 @@
-/* What the test programs share: clear errors for options, repeatable CPU work, a distribution of times. */
+/* Shared by the test programs: clear errors for options, repeatable CPU work, a distribution of times. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -12,7 +12,7 @@ enum { EXIT_WRONG = 1, EXIT_USAGE = 2 };
 /* The name that messages start with. */
 void program_start(const char *argv0);
 
-/* Under a launcher only the first rank speaks, so that a wrong option gives one message and not one per rank. */
+/* Under a launcher only the first rank prints, so that a wrong option gives one message and not one per rank. */
 int program_is_first_rank(void);
 
 /* "NAME: message" and a pointer to --help on stderr; exit code 2. */
@@ -37,11 +37,11 @@ static inline uint64_t now_ns(clockid_t clock) {
 
 /* A chain of dependent multiplications: the same loops are the same work, whatever else runs. */
 uint64_t work_loops(uint64_t loops, uint64_t seed);
-/* What work_loops returns, found in a few steps: the check that the work was done. */
+/* The result of work_loops, computed in a few steps: checks that the work was done. */
 uint64_t work_loops_result(uint64_t loops, uint64_t seed);
 /* Reads and writes every cache line of the buffer. */
 void work_touch(volatile unsigned char *buffer, size_t bytes);
-/* Loops of work_loops in a microsecond of this thread's CPU time. CPU time and the best of several short tries, so
+/* Loops of work_loops in a microsecond of this thread's CPU time. Uses CPU time and the best of several short tries, so
  * that other load on the machine does not change it. */
 double calibrate_loops_per_us(void);
 /* Uniform in [-1, 1); the same arguments give the same number. */

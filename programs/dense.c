@@ -11,7 +11,7 @@
 double *allocate(size_t count) {
     double *memory = calloc(count ? count : 1, sizeof *memory);
     if (!memory) {
-        /* One rank alone must not just leave: the others would wait for it. */
+        /* A single rank must not just exit: the others would wait for it. */
         fprintf(stderr, "no memory for %zu numbers\n", count);
         MPI_Abort(MPI_COMM_WORLD, EXIT_WRONG);
     }

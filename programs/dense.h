@@ -1,4 +1,4 @@
-/* What the programs on dense matrices share: options, a grid of processes, a look at the memory, single-threaded BLAS,
+/* Shared by the programs on dense matrices: options, a grid of processes, a check of the memory, single-threaded BLAS,
  * the time and CPU time of the main phase. */
 #ifndef DENSE_H
 #define DENSE_H
@@ -16,7 +16,7 @@ typedef struct {
     MPI_Comm row, column;  /* those of the same p; those of the same q */
 } process_grid;
 
-/* So many zeros; a failure when there is no memory. */
+/* `count` zeros; a failure when there is no memory. */
 double *allocate(size_t count);
 
 typedef struct {
@@ -33,7 +33,7 @@ typedef struct {
  * options of broadcasts. */
 void dense_options_parse(dense_options *o, int argc, char **argv, const char *help, int matmul);
 
-/* The part of the help that both have, before and after --block. */
+/* The part of the help that both programs share, before and after --block. */
 #define DENSE_HELP_SIZE                                                                                           \
     "      --n N              order of the matrices, 1 to 100000 [default: 1000]\n"                                \
     "      --grid PxQ         processes down and across; P times Q ranks, rank R at row R / Q, column\n"            \
@@ -58,11 +58,11 @@ void process_grid_free(process_grid *g);
 _Noreturn void all_ranks_usage_error(const process_grid *g, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* OpenBLAS reads its environment when it is loaded, before main: starts this program anew with one thread. */
+/* OpenBLAS reads its environment when it is loaded, before main: restarts this program with one thread. */
 void blas_single_threaded(char **argv);
 
-/* The file of --dump, on the first rank only (elsewhere NULL); a failure names the file. Numbers are written so that they
- * read back as the same. */
+/* The file of --dump, on the first rank only (elsewhere NULL); a failure names the file. Numbers are written such that
+ * they are read back unchanged. */
 FILE *dump_open(const char *path, int rank);
 void dump_row(FILE *file, const double *row, int count);
 void dump_close(FILE *file, const char *path);

@@ -1,5 +1,5 @@
 /* Gaussian elimination with partial pivoting by threads that meet after every column: the first benchmark of LLNL's gang
- * scheduler paper (Jette, 1998, table 3). Plain loops and no BLAS, so that what a cache holds shows. */
+ * scheduler paper (Jette, 1998, table 3). Plain loops and no BLAS, so that the effect of the caches is visible. */
 #define _GNU_SOURCE
 #include "team.h"
 
@@ -24,7 +24,7 @@ static const char help[] =
 
 #define RESIDUAL_MAX 16.0
 
-/* The best of a thread's rows for the next pivot; two of them, because a thread may be a column ahead of another. */
+/* A thread's best row for the next pivot; two of them, because a thread may be a column ahead of another. */
 typedef struct {
     _Alignas(64) double magnitude[2];
     int row[2];
@@ -52,7 +52,7 @@ static double *row_of(const system_of *s, const int *order, int place) {
     return s->a + (size_t)order[place] * (size_t)(s->n + 1);
 }
 
-/* Of this thread's places from `from` on the one with the largest element of column `column`. Place i is thread i mod T's. */
+/* Finds the largest element of column `column` in this thread's places from `from` on. Place i belongs to thread i mod T. */
 static void look_for_pivot(system_of *s, const int *order, int column, int from, unsigned self) {
     int threads = (int)s->team.size, first = from + (((int)self - from) % threads + threads) % threads;
     double magnitude = -1;
@@ -65,7 +65,7 @@ static void look_for_pivot(system_of *s, const int *order, int column, int from,
     s->best[self].row[column % 2] = best;
 }
 
-/* The place of the pivot of all threads; of equals the upper one. */
+/* The place of the pivot of all threads; among equals the upper one. */
 static int pivot_place(const system_of *s, int column, double *magnitude) {
     int place = s->n;
     *magnitude = -1;
@@ -77,7 +77,7 @@ static int pivot_place(const system_of *s, int column, double *magnitude) {
     return place;
 }
 
-/* Each thread keeps the order of the rows for itself, so that one meeting a column is enough. */
+/* Each thread keeps its own copy of the row order, so that one meeting per column is enough. */
 static void eliminate(void *context, unsigned self) {
     system_of *s = context;
     int n = s->n, threads = (int)s->team.size, *order = calloc((size_t)n, sizeof *order);
@@ -123,7 +123,7 @@ static void solve(void *context, unsigned self) {
     if (self == 0 && !s->singular) substitute(s);
 }
 
-/* As HPL's, with the matrix made anew; infinite for what is not a number. */
+/* As in HPL, with the matrix generated again; infinite if any number is NaN. */
 static double residual(const system_of *s) {
     double norm_r = 0, norm_a = 0, norm_b = 0, norm_x = 0;
     for (int i = 0; i < s->n; i++) {

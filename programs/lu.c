@@ -1,6 +1,6 @@
-/* Solves A x = b by LU with partial pivoting, as High Performance Linpack does: right-looking, the matrix and b beside it
- * dealt out in blocks over a grid of processes, columns of the panel reduced one at a time, and the residual of HPL as
- * the check. It is the Linpack of Strazdins and Uhlmann (2004), whose block is 60. */
+/* Solves A x = b by LU with partial pivoting, as High Performance Linpack does: right-looking, the matrix with b as an
+ * extra column dealt out in blocks over a grid of processes, columns of the panel reduced one at a time, and the residual
+ * of HPL as the check. It is the Linpack of Strazdins and Uhlmann (2004), whose block is 60. */
 #define _GNU_SOURCE
 #include "lu.h"
 #include "mpi_memory.h"

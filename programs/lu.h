@@ -19,19 +19,19 @@ typedef struct {
     MPI_Op larger;     /* of the two candidates */
 } system_of;
 
-/* The local place of a row that this process owns; how many rows (columns) of this process come before one. */
+/* The local index of a row that this process owns; the number of this process's rows (columns) before a given one. */
 static inline int row_local(const system_of *s, int row) { return row / s->block / s->at.rows * s->block + row % s->block; }
 static inline int rows_before(const system_of *s, int row) { return owned(row, s->block, s->at.p, s->at.rows); }
 static inline int columns_before(const system_of *s, int column) { return owned(column, s->block, s->at.q, s->at.columns); }
 static inline double *element(const system_of *s, int i, int j) { return s->a + (size_t)j * (size_t)s->m + (size_t)i; }
 
-/* The element in [-1/2, 1/2), from the place in the whole matrix alone; column n is b. */
+/* The element in [-1/2, 1/2), computed from its global indices alone; column n is b. */
 double lu_value(int row, int column);
 
 /* The reduction of candidates for the pivot, as MPI_Op_create takes it. */
 void lu_larger_pivot(void *in, void *inout, int *count, MPI_Datatype *type);
 
-/* Factors the panel of `width` columns from k on, in the column of the grid that has it, and gives it and its pivots to
+/* Factors the panel of `width` columns from k on, in the column of the grid that has it, and sends it and its pivots to
  * the others. */
 void lu_panel(system_of *s, int k, int width);
 
@@ -39,10 +39,10 @@ void lu_panel(system_of *s, int k, int width);
  * for three times the block. */
 void lu_update(system_of *s, int k, int width, int *memory);
 
-/* x, whole everywhere, from U x = y, where y is what became of column n. */
+/* x, complete on every process, from U x = y, where y is the transformed column n. */
 void lu_substitute(const system_of *s, double *x);
 
-/* |A x - b| / (eps n (|A| |x| + |b|)), largest norms, with the matrix made anew; what is not a number becomes infinite. */
+/* |A x - b| / (eps n (|A| |x| + |b|)), maximum norms, with the matrix generated again; infinite if any number is NaN. */
 double lu_residual(const system_of *s, const double *x);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A candidate for the pivot: [0] its magnitude (-1: none), [1] its row, [2] whether the row to exchange is there too,
- * [3..] its row of the panel, then that row of the panel. The larger wins, of equals the upper one. */
+ * [3..] its row of the panel, then that row of the panel. The larger one wins, among equals the upper one. */
 void lu_larger_pivot(void *in, void *inout, int *count, MPI_Datatype *type) {
     int bytes;
     MPI_Type_size(*type, &bytes);

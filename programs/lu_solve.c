@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Block after block from the last on. */
+/* Block after block, from the last to the first. */
 void lu_substitute(const system_of *s, double *x) {
     double *rest = allocate((size_t)s->m), *part = allocate((size_t)s->n), *xk = allocate((size_t)s->block);
     if (s->at.q == owner(s->n, s->block, s->at.columns))

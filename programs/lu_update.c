@@ -1,12 +1,12 @@
-/* lu: what a panel does to the matrix right of it. */
+/* lu: applies a panel to the matrix right of it. */
 #define _GNU_SOURCE
 #include "lu.h"
 
 #include <cblas.h>
 #include <string.h>
 
-/* What all the exchanges of a panel come to: row k + i of the new order is old row from[i]; the place outer[i] below the
- * block gets old row to[i], which is always one of the block. So each row of the grid sends the block's row of the
+/* The combined effect of all exchanges of a panel: row k + i of the new order is old row from[i]; the place outer[i] below
+ * the block gets old row to[i], which is always one of the block. So each row of the grid sends the block's row of the
  * grid as many rows as it takes from there, and one message each way is enough. */
 typedef struct {
     int count, *from, *outer, *to;
@@ -55,7 +55,7 @@ static void exchange_rows(system_of *s, const row_moves *r, int width, int root,
     }
 }
 
-/* On the row of the grid that has the diagonal block: the new rows of U that are already here, and rows that leave the
+/* On the row of the grid that has the diagonal block: the new rows of U that are already local, and rows that leave the
  * block for a place in this same process. */
 static void move_rows_here(system_of *s, const row_moves *r, int width, int first_column) {
     int columns = s->k - first_column;

@@ -43,7 +43,7 @@ static void grid_make(grid *g, const dense_options *o) {
     process_grid_require_file(&g->at, "matmul", o->dump);
     g->n = o->n;
     g->k = o->block < o->n ? o->block : o->n;
-    /* Each panel of k has the same share of each process, where k can be divided so. */
+    /* Each panel of k has the same share of each process, if k can be divided like that. */
     g->deal = g->k / most > 0 ? g->k / most : 1;
     g->m = owned(o->n, g->deal, g->at.p, g->at.rows);
     g->w = owned(o->n, g->deal, g->at.q, g->at.columns);
@@ -76,7 +76,7 @@ static void broadcast_make(broadcast_of *b, int parts, size_t words) {
 
 static void broadcast_free(broadcast_of *b) { free(b->shares), free(b->panel), free(b->counts), free(b->offsets); }
 
-/* Where the shares of the indices from `from` to `to` lie, each index being `length` words. */
+/* Computes the positions of the shares of the indices from `from` to `to`, each index being `length` words. */
 static void shares_plan(const grid *g, broadcast_of *b, int parts, int from, int to, int length) {
     for (int i = 0, offset = 0; i < parts; i++) {
         b->counts[i] = (owned(to, g->deal, i, parts) - owned(from, g->deal, i, parts)) * length;
@@ -141,7 +141,7 @@ static void multiply(const grid *g, const dense_options *o, const double *a, dou
     }
 }
 
-/* Microseconds of a word received; `others` is how many shares a process gets of the parts that there are. */
+/* Microseconds per word received; `others` is how many shares a process gets from other processes. */
 static double us_per_word(const grid *g, const dense_options *o, const broadcast_of *b, int others) {
     double words = (double)g->n * g->n / g->at.ranks * others * o->iterations, mean_s;
     MPI_Allreduce(&b->time_s, &mean_s, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

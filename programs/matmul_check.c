@@ -13,7 +13,7 @@ static double value_at(int row, int column) { return 0.5 * hash_symmetric(100000
 
 double matmul_value(const grid *g, int i, int j) { return value_at(global_row(g, i), global_column(g, j)); }
 
-/* y <- M x, both whole everywhere; with `magnitudes`, |M| |x|. */
+/* y <- M x, both complete on every process; with `magnitudes`, |M| |x|. */
 static void times_vector(const grid *g, const double *matrix, const double *x, int magnitudes, double *y) {
     double *part = allocate((size_t)g->n);
     for (int j = 0; j < g->w; j++) {

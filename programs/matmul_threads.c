@@ -58,7 +58,7 @@ static void times_vector(size_t n, const double *matrix, const double *x, int ma
     }
 }
 
-/* The largest |C x - R A (B x)| over its bound; infinite for what is not a number. */
+/* The largest |C x - R A (B x)| relative to its bound; infinite if any number is NaN. */
 static double residual(const product *p, int iterations) {
     size_t n = (size_t)p->n;
     double *memory = team_allocate(5 * n), *x = memory, *bx = x + n, *abx = bx + n, *cx = abx + n, *bound = cx + n;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number after `key` in a file of lines such as "MemAvailable: 123 kB" or "inactive_file 123"; 0 when not there. */
+/* The number after `key` in a file of lines such as "MemAvailable: 123 kB" or "inactive_file 123"; returns 0 when missing. */
 static int file_number(const char *path, const char *key, uint64_t *value) {
     FILE *file = fopen(path, "r");
     if (!file) return 0;
@@ -31,7 +31,7 @@ typedef struct {
 static const cgroup_files files_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
 static const cgroup_files files_v2 = {"memory.max", "memory.current", "inactive_file "};
 
-/* What is left in the one cgroup at `directory`. */
+/* The memory left in the single cgroup at `directory`. */
 static uint64_t cgroup_left_bytes(const char *directory, const cgroup_files *files) {
     char path[2 * PATH_MAX + 64];
     uint64_t limit, usage, cache = 0;
@@ -66,7 +66,7 @@ static int own_cgroup(int v2, char *path, size_t size) {
     return found;
 }
 
-/* The least that the cgroups from `path` up to the mount leave. */
+/* The least memory that the cgroups from `path` up to the mount leave. */
 static uint64_t cgroups_left_bytes(const char *mount, const char *root, const char *path, const cgroup_files *files) {
     size_t skip = strcmp(root, "/") ? strlen(root) : 0;
     if (strncmp(path, root, skip)) return UINT64_MAX;

@@ -17,7 +17,7 @@ void nodes_require_memory(const char *program, const char *what, double bytes) {
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &here);
     MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, node);
-    /* Ranks of a node may be in different cgroups: each asks for itself, and the first that is refused speaks. */
+    /* Ranks of a node may be in different cgroups: each checks for itself, and the first one refused prints the message. */
     int refused = all > available ? rank : ranks;
     MPI_Allreduce(&refused, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     MPI_Comm_free(&node);

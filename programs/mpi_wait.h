@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Short sleeps end when they should; else each takes 50 us more. */
+/* Makes short sleeps end on time; otherwise each takes 50 us more. */
 static inline void mpi_wait_start(void) { prctl(PR_SET_TIMERSLACK, 1UL); }
 
 /* Completes the request: tests, with sleeps of 10 to 200 us between. */

@@ -1,4 +1,4 @@
-/* Processes that spin on the wall clock and note when they really ran: a gap between two reads that is longer than a
+/* Processes that spin on the wall clock and record when they really ran: a gap between two reads that is longer than a
  * clock read could take means that something else had the CPU. The switch benchmark is computed from these intervals. */
 #define _GNU_SOURCE
 #include "common.h"
@@ -100,7 +100,7 @@ static interval *allocate(uint64_t count) {
     return memory;
 }
 
-/* Returns how many intervals were noted; `*full` when there was no room for more. */
+/* Returns the number of intervals recorded; sets `*full` when there was no room for more. */
 static uint64_t spin(const occupancy_options *o, interval *intervals, int *full) {
     uint64_t last_ns = now_ns(CLOCK_REALTIME), end_ns = last_ns + (uint64_t)(o->seconds * 1e9), count = 0;
     intervals[0].begin_ns = last_ns;

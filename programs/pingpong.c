@@ -1,5 +1,5 @@
-/* Two ranks send a message to and fro; half of the time is the one-way time of its size. The line alpha + beta n that
- * Strazdins and Uhlmann (2004) take for their model (section 2.2) is fitted to the medians, and the line alpha_CPU +
+/* Two ranks send a message to and fro; half of the time is the one-way time for its size. The line alpha + beta n that
+ * Strazdins and Uhlmann (2004) use in their model (section 2.2) is fitted to the medians, and the line alpha_CPU +
  * beta_CPU n (section 5.1) to the CPU times. */
 #define _GNU_SOURCE
 #include "common.h"
@@ -107,7 +107,7 @@ static void receive(const pingpong_end *e, int bytes, int block) {
     mpi_wait_blocking(&request);
 }
 
-/* The second rank sends back what it got. */
+/* The second rank sends back what it received. */
 static void exchange(const pingpong_end *e, int bytes, int block) {
     if (e->rank == 0) send_to(e, e->out, bytes, block);
     receive(e, bytes, block);
@@ -116,7 +116,7 @@ static void exchange(const pingpong_end *e, int bytes, int block) {
 
 /* Fewer exchanges the longer they take by their size, but never less than 5; the first ones warm up and do not count.
  * CPU time is read once for every twentieth of them, because that is a system call; the median of these parts counts,
- * so that a rank that spins while its partner stands in the queue of a CPU does not make messages look dear. */
+ * so that a rank that spins while its partner waits in a CPU's queue does not make messages look expensive. */
 static void measure_size(const pingpong_options *o, const pingpong_end *e, int size, pingpong_result *r) {
     static histogram times, cpu_times;
     int bytes = sizes_bytes[size];

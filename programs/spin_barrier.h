@@ -1,4 +1,4 @@
-/* A barrier of threads that never gives the CPU away: what a tightly synchronised program waits by. */
+/* A barrier of threads that never yields the CPU: the wait of a tightly synchronised program. */
 #ifndef SPIN_BARRIER_H
 #define SPIN_BARRIER_H
 

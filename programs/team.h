@@ -1,4 +1,4 @@
-/* What the programs with OpenMP on dense matrices share: options, a team of threads that spin for each other, the
+/* Shared by the programs with OpenMP on dense matrices: options, a team of threads that spin for each other, the
  * report in LLNL's measures. */
 #ifndef TEAM_H
 #define TEAM_H
@@ -13,10 +13,10 @@ typedef struct {
 } team_options;
 
 /* Reads the options over the defaults in `o`; block 0 means that the program has none. Leaves with EXIT_USAGE, also when
- * `words(o)` numbers need more memory than there is, or after --help with 0. */
+ * `words(o)` numbers need more memory than is available, or after --help with 0. */
 void team_options_parse(team_options *o, int argc, char **argv, const char *help, double (*words)(const team_options *));
 
-/* So many zeros; a failure when there is no memory. */
+/* `count` zeros; a failure when there is no memory. */
 double *team_allocate(size_t count);
 
 typedef struct {

@@ -1,4 +1,4 @@
-"""The results of matmul and lu, by the definitions and in plain Python: another program than those it checks.
+"""The results of matmul and lu, by the definitions and in plain Python: independent of the programs that it checks.
 
 Usage: test_serial.py matmul N ITERATIONS FILE | lu N FILE    FILE: what --dump wrote
 Exit codes: 0 the same up to rounding, 1 not.

@@ -1,4 +1,4 @@
-/* A short compute loop, then sched_yield, again and again: with two copies on a CPU each yield is a context switch, and
+/* A short compute loop, then sched_yield, repeatedly: with two copies on a CPU each yield is a context switch, and
  * what the two take longer than twice one is its cost (Strazdins and Uhlmann, 2004, section 2.2, equation 3). */
 #define _GNU_SOURCE
 #include "yield.h"

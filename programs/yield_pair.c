@@ -25,13 +25,13 @@ void yield_pin(yield_options *o) {
     if (sched_setaffinity(0, sizeof set, &set)) failure("cannot run on CPU %d: %s", o->cpu, strerror(errno));
 }
 
-/* Gives the CPU to the other copy and waits for its turn: a wake-up and a wait, which alone returns at once. */
+/* Gives the CPU to the other copy and waits for its turn: a wake-up and a wait, which returns at once with one copy. */
 static void hand_over(unsigned *turn, unsigned self, unsigned copies) {
     unsigned next = (self + 1) % copies;
     __atomic_store_n(turn, next, __ATOMIC_RELEASE);
     syscall(SYS_futex, turn, FUTEX_WAKE, 1, NULL, NULL, 0);
     for (unsigned now = next;;) {
-        /* Alone the value is not the one to wait on, so that both cases make the same calls. */
+        /* With one copy the value is not the one to wait on, so that both cases make the same calls. */
         syscall(SYS_futex, turn, FUTEX_WAIT, copies == 1 ? ~now : now, NULL, NULL, 0);
         now = __atomic_load_n(turn, __ATOMIC_ACQUIRE);
         if (now == self || now >= copies) return; /* above: the other one has ended */
@@ -100,7 +100,7 @@ void yield_copies(const yield_options *o, unsigned copies, yield_copy *results) 
         struct timespec pause = {0, 100000000};
         syscall(SYS_futex, &s->ready, FUTEX_WAIT, ready, &pause, NULL, 0);
         siginfo_t ended = {0};
-        /* One that fails before it is ready has said why. */
+        /* A copy that fails before it is ready has printed why. */
         if (!waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) && ended.si_pid) break;
     }
     __atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
