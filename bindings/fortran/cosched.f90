@@ -1,12 +1,13 @@
-! cosched for programs in Fortran 2008: jobs that are scheduled as gangs. Compile this file with the program, and link with
-! libcosched:
+! cosched for programs in Fortran 2008: jobs that are scheduled as gangs. Compile this file together with the program, and link
+! with libcosched:
 !
 !   gfortran $(pkg-config --variable=fortran_source cosched) program.f90 $(pkg-config --libs cosched)
 !
-! Each subroutine is the C function of its name (man 3 cosched_register, ...). `ierr` is 0, or a negative cosched_err_... :
-! nothing was changed or set then, cosched_last_error() says what happened in this thread. docs/api.md has examples.
+! Each subroutine is the C function of the same name (man 3 cosched_register, ...). `ierr` is 0, or a negative cosched_err_...;
+! on an error nothing has been changed or set, and cosched_last_error() returns this thread's error message. docs/api.md has
+! examples.
 
-! What C has, as it is: for module cosched.
+! The C interface, for module cosched.
 module cosched_c
     use, intrinsic :: iso_c_binding
     implicit none
@@ -174,10 +175,10 @@ module cosched
     implicit none
     private
 
-    ! The version that this file belongs to, as cosched_version_number() counts: MAJOR * 1000000 + MINOR * 1000 + PATCH.
+    ! The version of this file, in the form of cosched_version_number(): MAJOR * 1000000 + MINOR * 1000 + PATCH.
     integer, parameter, public :: cosched_module_version_number = 1000
 
-    ! What `ierr` is.
+    ! The values of `ierr`.
     integer, parameter, public :: cosched_err_ok = 0
     integer, parameter, public :: cosched_err_invalid = -1
     integer, parameter, public :: cosched_err_no_daemon = -2
@@ -206,7 +207,7 @@ module cosched
     integer, parameter, public :: cosched_state_dropped = 6
     integer, parameter, public :: cosched_state_waiting = 7
 
-    ! A number that is not known (UINT64_MAX in C).
+    ! The value of unknown numbers (UINT64_MAX in C).
     integer(int64), parameter, public :: cosched_unknown = -1_int64
 
     ! A connection to a daemon. Threads, and children after a fork, may share it.
@@ -215,38 +216,41 @@ module cosched
         type(c_ptr) :: pointer = c_null_ptr
     end type
 
-    ! What a job wants of one node. 0 and blanks: not said.
+    ! The resources that a job requests of one node. 0 and blanks mean unspecified.
     type, public :: cosched_resources
-        ! The node's name; blank for the daemon's.
+        ! The node's name; blank for the daemon's node.
         character(len=256) :: node = ''
-        ! CPUs at a time, and at least.
+        ! The number of concurrent CPUs that are wanted, and the minimum.
         integer :: cpus = 0, cpus_min = 0
         integer(int64) :: memory_bytes = 0, disk_bytes = 0
     end type
 
-    ! What a job uses; cosched_unknown where the kernel does not tell.
+    ! The usage of a job; cosched_unknown if the kernel does not provide a value.
     type, public :: cosched_use
         integer(int64) :: cpu_time_us = 0, memory_bytes = 0, memory_peak_bytes = 0, processes = 0
     end type
 
-    ! What a job is.
+    ! The properties of a job.
     type, public :: cosched_job
         integer(int64) :: id = 0
-        ! Its owner; a cosched_state_...; a cosched_class_...; the CPUs that it was given; its first process, 0 for none yet.
+        ! Its owner; a cosched_state_...; a cosched_class_...; the number of CPUs that it was given; its first process, 0 if
+        ! there is none yet.
         integer :: uid = 0, state = 0, job_class = 0, cpus = 0, pid = 0
-        ! What it says it needs, and its times in milliseconds since 1970; cosched_unknown where there is none.
+        ! The memory and disk space that it requests, and its times in milliseconds since 1970; cosched_unknown if there is
+        ! none.
         integer(int64) :: memory_bytes = 0, disk_bytes = 0, submitted_unix_ms = 0, ended_unix_ms = 0
         character(len=256) :: name = ''
     end type
 
-    ! How busy a node is.
+    ! The load of a node.
     type, public :: cosched_load
         character(len=256) :: node = ''
-        ! The CPUs that it gives to jobs; threads that run or wait for one now; jobs, and the CPUs that they have together.
+        ! The number of CPUs for jobs; of threads that run or wait for a CPU now; of jobs, and of the CPUs that they have
+        ! together.
         integer :: cpus = 0, runnable = 0, jobs = 0, job_cpus = 0
         real(real64) :: load_1min = 0, load_5min = 0, load_15min = 0
         integer(int64) :: memory_bytes = 0, memory_available_bytes = 0, memory_declared_bytes = 0
-        ! When that was measured, in ms since the Unix epoch, on another node than the daemon's; cosched_unknown: now.
+        ! The time of the measurement, in ms since the Unix epoch, for a node other than the daemon's; cosched_unknown: now.
         integer(int64) :: measured_unix_ms = cosched_unknown
     end type
 
@@ -262,26 +266,26 @@ contains
         cosched_version_number = int(c_version_number())
     end function
 
-    ! Whether that library is what this file is for.
+    ! Checks that the library is compatible with this file.
     subroutine cosched_check_version(ierr)
         integer, intent(out) :: ierr
         ierr = int(c_check_version(int(cosched_module_version_number, c_int)))
     end subroutine
 
-    ! What a code means.
+    ! The meaning of a code.
     function cosched_strerror(code) result(text)
         integer, intent(in) :: code
         character(len=:), allocatable :: text
         text = text_of(c_strerror(int(code, c_int)))
     end function
 
-    ! Why the last call that failed in this thread did.
+    ! The message of the last failed call in this thread.
     function cosched_last_error() result(text)
         character(len=:), allocatable :: text
         text = text_of(c_last_error())
     end function
 
-    ! Connects to the daemon; without `socket` to that of COSCHED_SOCKET, the system's, or the user's own.
+    ! Connects to the daemon; without `socket` to the one at COSCHED_SOCKET, the system's, or the user's own.
     subroutine cosched_open(handle, ierr, socket)
         type(cosched_handle), intent(inout) :: handle
         integer, intent(out) :: ierr
@@ -293,7 +297,7 @@ contains
         end if
     end subroutine
 
-    ! Closes the handle; jobs go on.
+    ! Closes the handle; jobs continue.
     subroutine cosched_close(handle, ierr)
         type(cosched_handle), intent(inout) :: handle
         integer, intent(out) :: ierr
@@ -301,7 +305,8 @@ contains
         if (ierr == 0) handle%pointer = c_null_ptr
     end subroutine
 
-    ! Registers a job without processes: one entry of `nodes` for each node; an array of size 0 for the daemon's with all CPUs.
+    ! Registers a job without processes: one entry of `nodes` for each node; an array of size 0 for the daemon's node with all
+    ! CPUs.
     subroutine cosched_register(handle, name, job_class, nodes, job, ierr)
         type(cosched_handle), intent(in) :: handle
         character(len=*), intent(in) :: name
@@ -315,7 +320,7 @@ contains
         ierr = int(c_register(handle%pointer, to_c(name), int(job_class, c_int), wanted, size(nodes, kind=c_size_t), job))
     end subroutine
 
-    ! Changes what a job wants.
+    ! Changes the resources that a job requests.
     subroutine cosched_set_resources(handle, job, nodes, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -327,7 +332,7 @@ contains
         ierr = int(c_set_resources(handle%pointer, job, wanted, size(nodes, kind=c_size_t)))
     end subroutine
 
-    ! Puts a process into a job; 0 is the calling one.
+    ! Adds a process to a job; 0 is the calling process.
     subroutine cosched_add_process(handle, job, pid, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -336,7 +341,7 @@ contains
         ierr = int(c_add_process(handle%pointer, job, int(pid, c_int)))
     end subroutine
 
-    ! The same by a descriptor of pidfd_open(2).
+    ! The same, by a descriptor of pidfd_open(2).
     subroutine cosched_add_pidfd(handle, job, pidfd, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -345,7 +350,7 @@ contains
         ierr = int(c_add_pidfd(handle%pointer, job, int(pidfd, c_int)))
     end subroutine
 
-    ! Takes a process out of a job; 0 is the calling one.
+    ! Removes a process from a job; 0 is the calling process.
     subroutine cosched_remove_process(handle, job, pid, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -354,7 +359,7 @@ contains
         ierr = int(c_remove_process(handle%pointer, job, int(pid, c_int)))
     end subroutine
 
-    ! Gives a job another class, a cosched_class_... .
+    ! Changes the class of a job to a cosched_class_... .
     subroutine cosched_set_class(handle, job, job_class, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -363,7 +368,7 @@ contains
         ierr = int(c_set_class(handle%pointer, job, int(job_class, c_int)))
     end subroutine
 
-    ! Stops a job until it is resumed.
+    ! Suspends a job until it is resumed.
     subroutine cosched_suspend(handle, job, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -371,7 +376,7 @@ contains
         ierr = int(c_suspend(handle%pointer, job))
     end subroutine
 
-    ! Lets a suspended job go on.
+    ! Resumes a suspended job.
     subroutine cosched_resume(handle, job, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -379,7 +384,7 @@ contains
         ierr = int(c_resume(handle%pointer, job))
     end subroutine
 
-    ! Sends a signal to every process of a job: 15 asks it to end, 9 forces it.
+    ! Sends a signal to every process of a job: 15 (SIGTERM) requests it to end, 9 (SIGKILL) forces it.
     subroutine cosched_kill(handle, job, signal, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -388,7 +393,7 @@ contains
         ierr = int(c_kill(handle%pointer, job, int(signal, c_int)))
     end subroutine
 
-    ! What a job is.
+    ! Gets the properties of a job.
     subroutine cosched_get_job(handle, job, facts, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -401,7 +406,7 @@ contains
                             c%submitted_unix_ms, c%ended_unix_ms, from_c(c%name))
     end subroutine
 
-    ! What a job uses.
+    ! Gets the usage of a job.
     subroutine cosched_get_use(handle, job, used, ierr)
         type(cosched_handle), intent(in) :: handle
         integer(int64), intent(in) :: job
@@ -412,7 +417,7 @@ contains
         if (ierr == 0) used = cosched_use(c%cpu_time_us, c%memory_bytes, c%memory_peak_bytes, c%processes)
     end subroutine
 
-    ! How busy a node is; blank for the daemon's.
+    ! Gets the load of a node; a blank name means the daemon's node.
     subroutine cosched_node_load(handle, node, load, ierr)
         type(cosched_handle), intent(in) :: handle
         character(len=*), intent(in) :: node
@@ -426,14 +431,14 @@ contains
                             c%measured_unix_ms)
     end subroutine
 
-    ! Text for C: without the blanks behind it, ended by NUL.
+    ! Text for C: without trailing blanks, terminated by NUL.
     pure function to_c(text) result(c)
         character(len=*), intent(in) :: text
         character(kind=c_char, len=len_trim(text) + 1) :: c
         c = trim(text)//c_null_char
     end function
 
-    ! Text of an array of C.
+    ! Text from a C array.
     pure function from_c(c) result(text)
         character(kind=c_char), intent(in) :: c(256)
         character(len=256) :: text
@@ -445,7 +450,7 @@ contains
         end do
     end function
 
-    ! A copy of a text that C keeps.
+    ! A copy of a text in C memory.
     function text_of(c) result(text)
         type(c_ptr), intent(in) :: c
         character(len=:), allocatable :: text
@@ -458,7 +463,7 @@ contains
         end do
     end function
 
-    ! What C is to be told of each node; `names` keeps the texts.
+    ! Fills in C's structs from the nodes; `names` keeps the texts.
     subroutine fill(nodes, names, wanted)
         type(cosched_resources), intent(in) :: nodes(:)
         character(kind=c_char), target, intent(out) :: names(:, :)

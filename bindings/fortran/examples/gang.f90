@@ -29,12 +29,12 @@ program gang
     integer :: ierr, i
     logical :: is_child
 
-    ! The library that is found at run time must be what this was compiled for.
+    ! The library that is found at run time must match the module that this was compiled with.
     call cosched_check_version(ierr)
     if (ierr == 0) call cosched_open(handle, ierr)
     call need('cosched_open')
 
-    ! What the job wants of each computer. The name is blank: the one that this runs on.
+    ! What the job requests of each computer. The name is blank: the computer that this runs on.
     resources(1)%cpus = cpu_count                     ! CPUs wanted
     resources(1)%cpus_min = 1                         ! CPUs at least
     resources(1)%memory_bytes = 5*1024_int64**2       ! memory (optional)
@@ -58,7 +58,7 @@ program gang
         end select
     end do
 
-    ! Register each process: this one, whichever it is. The handle works in children too.
+    ! Register each process: the calling one, parent or child. The handle works in children too.
     call cosched_add_process(handle, job, 0, ierr)
     call need('cosched_add_process')
 
@@ -84,7 +84,7 @@ contains
         error stop 1
     end subroutine
 
-    ! pi by the midpoint rule, each process for itself.
+    ! Computes pi by the midpoint rule, in each process separately.
     subroutine parallel_code()
         integer, parameter :: steps = 5000000
         real(real64) :: total, x

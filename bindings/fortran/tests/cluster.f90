@@ -1,5 +1,5 @@
 ! The Fortran module in a cluster of two nodes: `cluster SOCKET1 SOCKET2`, the daemons of n1 and n2; bindings/c/tests/cluster.c is
-! the longer one.
+! a longer test.
 program test_cluster
     use, intrinsic :: iso_c_binding, only: c_int, c_ptr, c_null_ptr
     use, intrinsic :: iso_fortran_env, only: int64
@@ -113,7 +113,7 @@ contains
         print '(2a, i0, 2a)', what, ': ierr ', ierr, ', ', cosched_last_error()
     end subroutine
 
-    ! The nodes hear of each other's changes a moment later.
+    ! The nodes learn of each other's changes with a delay.
     subroutine becomes(node, state)
         integer, intent(in) :: node, state
         integer :: turn

@@ -1,4 +1,4 @@
-! The Fortran module against a real daemon (COSCHED_SOCKET): every subroutine once with what works, and once with what does not.
+! The Fortran module with a real daemon (COSCHED_SOCKET): every subroutine once with valid and once with invalid arguments.
 program test_job
     use, intrinsic :: iso_c_binding, only: c_int
     use, intrinsic :: iso_fortran_env, only: int64

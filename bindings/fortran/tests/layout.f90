@@ -1,4 +1,5 @@
-! What the module says of C's structs and numbers; tests/capi/run compares it with what C says (layout.c).
+! The sizes of C's structs, and numbers, according to the module; tests/capi/run compares them with C's
+! (layout.c).
 program layout
     use, intrinsic :: iso_c_binding, only: c_sizeof
     use cosched

@@ -41,7 +41,7 @@ pub(crate) fn text_to(from: &str) -> *mut c_char {
 /// be freed.
 ///
 /// # Safety
-/// `text` is NULL or came from this library, and nobody uses it afterwards.
+/// `text` is NULL or came from this library, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_string_free(text: *mut c_char) {
     if !text.is_null() {

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn cosched_error_report(error: *const cosched_error) -> *c
 /// Frees an error. NULL is fine.
 ///
 /// # Safety
-/// As for cosched_error_code; nobody uses it afterwards.
+/// As for cosched_error_code; the error is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_error_free(error: *mut cosched_error) {
     if !error.is_null() {

@@ -146,7 +146,7 @@ pub unsafe extern "C" fn cosched_open(socket: *const c_char, handle: *mut *mut c
 /// Errors: COSCHED_ERR_INVALID when it is no handle; nothing is done then.
 ///
 /// # Safety
-/// `handle` is NULL or a handle that nobody uses now or afterwards.
+/// `handle` is NULL or a handle that is not used concurrently or afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_close(handle: *mut cosched_t) -> c_int {
     answer("cosched_close", || {

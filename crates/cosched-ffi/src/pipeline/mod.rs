@@ -101,7 +101,7 @@ pub unsafe extern "C" fn cosched_pipeline_new(name: *const c_char) -> *mut cosch
 /// Not for a stage's callback, which would wait for itself: there it only stops the pipeline, and the memory stays.
 ///
 /// # Safety
-/// `pipeline` is NULL or a handle that nobody uses any more.
+/// `pipeline` is NULL or a handle that is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_free(pipeline: *mut cosched_pipeline) {
     // SAFETY: guaranteed by the caller.
