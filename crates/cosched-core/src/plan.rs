@@ -28,7 +28,7 @@ pub enum Standing {
     Scheduled,
     /// A gang that used no CPU: it has no slots and is left to the operating system until it wakes.
     Asleep,
-    /// Stopped by a user.
+    /// Suspended by a user.
     Suspended,
 }
 
@@ -43,7 +43,7 @@ pub struct PlannedJob {
     pub auto: bool,
     /// CPUs at the same time.
     pub cpus: u32,
-    /// Whether it takes part.
+    /// Whether it is scheduled.
     pub standing: Standing,
     /// The largest part of the slots that it may have.
     pub slot_share: Option<SlotShare>,

@@ -48,7 +48,7 @@ pub struct Settings {
     pub is_shared: bool,
     /// What an earlier instance of this daemon has kept on disk.
     pub kept: Option<Kept>,
-    /// Identifies the machine's boot: a different text when all processes of before are gone (the kernel's boot id; in a
+    /// Identifies the machine's boot: a different text when all earlier processes are gone (the kernel's boot id; in a
     /// container also the start of its first process). The node's parts of jobs are then lost, however short its absence was.
     pub boot: String,
     /// The version of its daemon, for display.
@@ -187,9 +187,9 @@ pub enum NotTaken {
     /// The request would not fit into the store.
     #[error("the request has {bytes} bytes, and at most {most} are possible")]
     TooLarge {
-        /// Its length.
+        /// Its length, in bytes.
         bytes: usize,
-        /// The most.
+        /// The maximum length.
         most: usize,
     },
     /// This daemon does not take part in the cluster.

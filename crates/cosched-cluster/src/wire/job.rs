@@ -106,7 +106,7 @@ pub struct JobAsk {
     pub want: WantAsk,
     /// The name of its queue; `None`: the first one that its owner may use.
     pub queue: Option<String>,
-    /// Those groups of its owner that have a right on a queue.
+    /// The groups of its owner that have a right on a queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<u32>,
     /// What happens to it when a node is lost.

@@ -144,7 +144,7 @@ fn turns(weights: &[u64]) -> Vec<Turn> {
 /// The CPU time that gangs may have on each node, where that is less than all. Empty if it is all on every node.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    /// What they have by their due turns, in a cycle that is not stretched.
+    /// The CPU time that they have by their due turns, in a cycle that is not stretched.
     used_16: Vec<u64>,
     /// The part that they may have, as a fraction; `None` for all.
     part: Vec<Option<(u64, u64)>>,

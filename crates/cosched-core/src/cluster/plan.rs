@@ -54,7 +54,7 @@ pub struct PlannedJob {
     pub policy: Policy,
     /// Whether the policy was chosen for it (auto).
     pub auto: bool,
-    /// Whether it takes part while it is ready.
+    /// Whether it is scheduled while it is ready.
     pub standing: Standing,
     /// The largest part of the slots that it may have.
     pub slot_share: Option<SlotShare>,
@@ -77,7 +77,7 @@ pub struct Plan {
     pub generation: u64,
     /// The length of a slot; slot 0 begins at [`Time`] 0.
     pub slot_length_ns: u64,
-    /// The first slot in which this plan holds.
+    /// The first slot in which this plan is in force.
     pub from_slot: u64,
     /// The turn of the cycle in that slot.
     pub start: u32,

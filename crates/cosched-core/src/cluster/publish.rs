@@ -178,7 +178,7 @@ impl Planner {
         self.state.row_turns = last.into_iter().map(|t| t.unwrap_or(to)).collect();
     }
 
-    /// The turn with which a plan begins.
+    /// The turn with which a plan begins, counted over the cycles after which everything repeats.
     fn begin(&self, old: &Plan, next: &Plan) -> u32 {
         let cycle = next.turns.len() as u64;
         if cycle == 0 {

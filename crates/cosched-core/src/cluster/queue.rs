@@ -32,9 +32,9 @@ pub struct Rights {
     pub users: Vec<u32>,
     /// The members of these groups.
     pub groups: Vec<u32>,
-    /// The most memory of the jobs that one user has started in it, on all nodes together.
+    /// The maximum memory of the jobs that one user has started in it, on all nodes together.
     pub memory_bytes_max: Option<u64>,
-    /// The most jobs that one user has started in it.
+    /// The maximum number of jobs that one user has started in it.
     pub jobs_max: Option<u32>,
 }
 

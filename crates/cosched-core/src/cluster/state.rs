@@ -47,7 +47,7 @@ pub struct Config {
     pub policy: Policy,
     /// What gangs that are not current may do.
     pub sharing: Sharing,
-    /// Where new gangs go.
+    /// How new gangs are placed.
     pub packing: Packing,
     /// The maximum number of rows (the multiprogramming level); a new gang waits when it would need another row. At least 1.
     pub rows_max: u32,
@@ -122,7 +122,7 @@ pub struct Capacity {
 /// A node that takes part in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
-    /// What it has.
+    /// Its capacity.
     pub capacity: Capacity,
     /// It gets no new jobs; its present jobs continue.
     pub drains: bool,
@@ -274,7 +274,7 @@ pub struct JobRecord {
     pub spec: JobSpec,
     /// Its position in its queue: jobs are served in ascending order.
     pub order: u64,
-    /// Whether it takes part while it is ready.
+    /// Whether it is scheduled while it is ready.
     pub standing: Standing,
     /// The policy that auto has chosen for it.
     pub choice: Policy,

@@ -25,7 +25,7 @@ use core::fmt;
 /// The parameters of a planner.
 #[derive(Clone, Debug)]
 pub struct PlannerConfig {
-    /// The cluster; at least one node with one CPU.
+    /// The nodes; at least one, with at least one CPU.
     pub nodes: Vec<Node>,
     /// The length of a slot, in [`SLOT_LENGTH_NS`].
     pub slot_length_ns: u64,

@@ -39,7 +39,7 @@ pub enum Endpoint {
     Blocked,
     /// Can run, and is not in a receive.
     Computing,
-    /// Can run, and is in a receive whose message has not come.
+    /// Can run, and is in a receive whose message has not arrived.
     Waiting,
     /// Can run, and is in a receive whose message has arrived.
     Served,
