@@ -41,7 +41,7 @@ const STREAM_BYTES: usize = 16 * EVENT_BYTES_MAX;
 pub(crate) struct Bounds {
     /// The bytes that are held.
     pub(crate) budget: Budget,
-    /// Tells administrators, who are not counted.
+    /// Distinguishes administrators, who are not counted.
     pub(crate) rights: Rights,
     /// How long a body may take to arrive, and how long a request waits for its user's budget.
     pub(crate) time: Duration,

@@ -76,7 +76,7 @@ pub(crate) struct Desk {
     pub(crate) privacy: Privacy,
     /// The audit log.
     pub(crate) audit: Audit,
-    /// Tells administrators from other users.
+    /// Distinguishes administrators from other users.
     pub(crate) rights: Rights,
     /// The recent events.
     pub(crate) events: EventLog,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The time between two samples.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Sampling takes at most the inverse of this of one CPU's time.
+/// The inverse of the part of one CPU's time that sampling may use.
 const COST_SHARE_MAX: u64 = 50;
 /// If others use less than this part of one CPU's time, there is no neighbour to divide slots with.
 const USED_MIN: f64 = 0.1;

@@ -237,7 +237,7 @@ fn machinery(
     let lock = instance::lock_tree(&tree)?;
     // Jobs left frozen by an earlier daemon must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
-    // `fair` begins with half: our subtree weighs as much as all others together.
+    // `fair` begins with the weight of one session among others.
     let part = if let Reserve::Part(part) = config.reserve { part } else { 0.5 };
     if !tree.set_reserve(part)? {
         tracing::info!("the weight of our subtree is not ours to set; the reserve is its parent's matter");

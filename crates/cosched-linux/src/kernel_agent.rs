@@ -87,7 +87,7 @@ impl KernelAgent {
         cgfile::write(&self.mount_dir().join("cgroup.procs"), &pid.to_string())
     }
 
-    /// Tells whether processes may have been stopped by signals, so that SIGCONT is needed too.
+    /// Stores whether processes may have been stopped by signals, so that SIGCONT is needed too.
     ///
     /// # Errors
     /// When the file cannot be written.

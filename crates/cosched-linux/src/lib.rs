@@ -6,7 +6,7 @@
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
-//! - [`arrivals`] tells which jobs have unread messages, [`waits`] which of their processes wait;
+//! - [`arrivals`] detects which jobs have unread messages, [`waits`] which of their processes wait;
 //! - [`guard`], [`beat`] and [`kernel_agent`] ensure that no job stays stopped, whatever dies;
 //! - [`mod@file`] reads and writes whole blocks of files without the page cache, several at a time;
 //! - [`thread`] controls the scheduling of single threads of this process, for the stages of a pipeline;

@@ -3,7 +3,7 @@
 //! The thread that called `MPI_Init` owns the state; calls of other threads are counted. A call within a call (an MPI
 //! library may use its own functions) is part of the outer one.
 //!
-//! The kernel is asked for the reason of time off the CPU only where there was some: reading the run delay costs a microsecond. The error is below
+//! The reason of time off the CPU is read from the kernel only where there was some: reading the run delay costs a microsecond. The error is below
 //! [`OFF_NS_MIN`] per call.
 
 use crate::comms::Comms;

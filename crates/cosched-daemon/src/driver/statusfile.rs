@@ -19,7 +19,7 @@ use tokio::time::Instant;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The maximum age of CPU times and memory in the file, while there are jobs.
 const REFRESH: Duration = Duration::from_secs(10);
-/// Writing takes at most the inverse of this of the time.
+/// The inverse of the part of the driver's time that writing may use.
 const COST_SHARE_MAX: u32 = 50;
 
 /// The path of the file and when it is written next.

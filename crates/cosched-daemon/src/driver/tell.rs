@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 /// Changes at shorter intervals are published together.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// Comparing takes at most the inverse of this of the time.
+/// The inverse of the part of the driver's time that comparing may use.
 const COST_SHARE_MAX: u32 = 50;
 /// The limit on the events of jobs that are made at a time.
 const EVENTS_AT_A_TIME: usize = 256;

@@ -1,4 +1,4 @@
-//! Requests to a router whose driver is a list of what it was asked.
+//! Requests to a router with a driver that only records them.
 
 use super::*;
 use crate::budget::Budget;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 const OWNER: u32 = 1000;
 const OTHER: u32 = 1001;
 
-/// A job of OWNER.
+/// A job that belongs to OWNER.
 fn job(id: u64) -> Job {
     serde_json::from_value(serde_json::json!({
         "id": id, "name": "a", "uid": OWNER, "user": "ann", "class": "batch", "policy": "gang", "cpus": 2, "state": "running",
@@ -22,7 +22,7 @@ fn job(id: u64) -> Job {
     .unwrap()
 }
 
-/// The daemon's side of the API without the daemon.
+/// The router and its state without a daemon.
 struct House {
     desk: Desk,
     bounds: Bounds,
@@ -31,7 +31,7 @@ struct House {
 }
 
 impl House {
-    /// With a driver that answers everything but `wait` with a job, or with all.
+    /// The driver never answers `wait`, and answers any other request with fixed jobs or numbers.
     fn new(data: PrivateData) -> House {
         let (calls, mut to_driver) = mpsc::channel::<Call>(8);
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -71,7 +71,7 @@ impl House {
         House::new(PrivateData { commands: true, jobs: false })
     }
 
-    /// Status, body, and the version that the answer names.
+    /// Sends a request; returns status, body, and the version in the answer's header.
     async fn send(&self, uid: u32, request: Request<Body>) -> (u16, String, String) {
         self.send_to(router(self.desk.clone(), self.bounds.clone()), uid, request).await
     }
@@ -90,7 +90,7 @@ impl House {
         (status, body)
     }
 
-    /// What the driver was asked since this was last called.
+    /// The driver's requests since the last call.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
@@ -102,7 +102,7 @@ fn request(method: Method, path: &str, body: &str) -> Request<Body> {
     Request::builder().method(method).uri(path).header(header::CONTENT_LENGTH, length).body(Body::from(body)).unwrap()
 }
 
-/// Every request that is about job 7, and what the driver is to be asked.
+/// Every request about job 7, and the driver's request for it.
 const OF_A_JOB: [(Method, &str, &str, &str); 12] = [
     (Method::GET, "", "", "Show(7)"),
     (Method::GET, "/events", "", "Events(7)"),
@@ -222,7 +222,7 @@ async fn commands_that_are_hidden_are_in_no_answer() {
     assert!(answer.contains("\"id\":2") && !answer.contains("secret"), "{answer}");
 }
 
-/// Without `follow=false` it would not end.
+/// Without `follow=false` the answer would not end.
 #[tokio::test(flavor = "current_thread")]
 async fn events_of_hidden_jobs_are_their_owners_and_a_stream_is_counted_while_it_lasts() {
     let house = House::new(PrivateData { commands: true, jobs: true });

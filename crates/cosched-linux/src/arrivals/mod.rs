@@ -38,7 +38,7 @@ use sets::Verdict;
 /// The shortest and the longest time between two scans of a job.
 const SCAN_PERIOD_NS_MIN: u64 = 100_000_000;
 const SCAN_PERIOD_NS_MAX: u64 = 5_000_000_000;
-/// A scan may use this part of the time until the next one (1/400); a scan that did not finish, the other part.
+/// The inverses of the parts of the time that scans may use: completed ones, and those that stopped before the end.
 const SCAN_COST_PART: u64 = 400;
 const ROUND_COST_PART: u64 = 40;
 /// A scan stops after this CPU time, and the next one continues where it stopped.

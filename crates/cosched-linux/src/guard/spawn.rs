@@ -63,7 +63,7 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
     }
 }
 
-/// Between fork and exec: makes a new session and ignores the signals that ask for an end.
+/// Between fork and exec: makes a new session and ignores the signals that request an end.
 fn stand_apart() -> io::Result<()> {
     // SAFETY: these take numbers only.
     unsafe {
