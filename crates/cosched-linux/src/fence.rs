@@ -28,6 +28,7 @@ pub struct Fence {
 pub struct Fences {
     /// The daemon that wrote it.
     pub daemon: i32,
+    /// The deadlines.
     pub jobs: Vec<Fence>,
 }
 

@@ -78,6 +78,7 @@ fn middle_ns(index: usize) -> f64 {
     (STEPS as f64 + step as f64 + 0.5) * (octave as f64).exp2()
 }
 
+/// Quantiles and the maximum of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quantiles {
     /// The number of values.

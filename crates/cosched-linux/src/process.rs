@@ -95,6 +95,7 @@ impl Held {
         if held.alive() { Ok(held) } else { Err(gone()) }
     }
 
+    /// Its process number.
     pub fn pid(&self) -> i32 {
         self.pid
     }

@@ -59,7 +59,8 @@ impl Choice {
         self.last = None;
     }
 
-    /// How its processes are to wait, when it has rivals. Before it was observed with any, they wait such that it can be observed.
+    /// How its processes are to wait, when it has rivals. Before it was observed with any: spin block, under which its waits
+    /// can be observed.
     pub(super) fn mode(&self) -> WaitMode {
         let choice = self.auto.choice();
         let known = !matches!(choice.reason, Reason::Alone | Reason::NotSeenYet);

@@ -77,6 +77,7 @@ impl Default for IoOptions {
 /// The engine in use, and why it is not a better one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
+    /// The engine in use.
     pub engine: Engine,
     /// Why io_uring is not used, where it was requested.
     pub why_not_uring: Option<String>,
