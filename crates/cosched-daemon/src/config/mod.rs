@@ -39,7 +39,7 @@ pub(crate) struct Config {
     pub(crate) reserve: Reserve,
     /// A gang that used no CPU for this long gives its slots up.
     pub(crate) idle_after: Duration,
-    /// A gang that used no CPU for this long is dropped from the rows.
+    /// A gang that used no CPU for this long is dropped: Linux schedules it until a user resumes it.
     pub(crate) drop_after: Duration,
     /// Gangs have slots only while the wall clock is synchronised.
     pub(crate) require_synchronised_clock: bool,

@@ -147,7 +147,7 @@ struct Live {
     sampled: (Instant, u64),
     /// The CPU use between the last two readings, in percent of one CPU.
     cpu_percent: Option<f64>,
-    /// It slept for so long that it was dropped from the rows.
+    /// It slept for the time after which a gang is dropped: Linux schedules it.
     dropped: bool,
     /// The share due to it and the share received.
     ledger: shares::Ledger,

@@ -21,7 +21,7 @@ impl Driver {
         self.remember(job.0, |record| record.event(unix_ms(), what, detail));
     }
 
-    /// A gang is dropped: it no longer holds its rows.
+    /// A gang is dropped: Linux schedules it until a user resumes it.
     pub(super) fn dropped(&mut self, job: JobId, reason: Reason) {
         if let Some(live) = self.live.get_mut(&job.0) {
             live.dropped = true;
