@@ -1,7 +1,7 @@
 """Circles of imports between the files of a crate, for tools/check-imports.
 
-An import is what a `use` or a path (`crate::`, `super::`, `self::`) names in code that is not a test, led through re-exports to the
-file that has it. That a file names its own children is none: a module is made of them.
+An import is what a `use` or a path (`crate::`, `super::`, `self::`) names in code that is not a test, resolved through re-exports to the
+file that defines it. A file that names its own children is not an import: a module consists of them.
 """
 
 import re
@@ -30,7 +30,7 @@ def without_tests(text):
 
 
 def leaves(tree):
-    """(path, name by which it is known here) of each leaf of a use tree."""
+    """(path, local name) of each leaf of a use tree."""
     tree = tree.strip()
     if "{" in tree:
         head, inner = tree.split("{", 1)
@@ -72,7 +72,7 @@ class Room:
         return tuple(parts)
 
     def absolute(self, path, module):
-        """The segments from the crate's root; none for what is another crate's."""
+        """The segments from the crate's root; None for a path into another crate."""
         parts = path.split("::")
         if parts[0] == "crate":
             return parts[1:]
@@ -87,7 +87,7 @@ class Room:
         return list(module) + parts if module + (parts[0],) in self.files else None
 
     def target(self, path, module, depth=6):
-        """The module whose file has what the path names."""
+        """The module whose file defines what the path names."""
         parts = self.absolute(path, module)
         if parts is None:
             return None

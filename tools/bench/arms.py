@@ -1,4 +1,4 @@
-"""The ways to schedule a set of equal jobs that are compared: plain Linux and what `cosched run` offers."""
+"""The compared ways to schedule a set of equal jobs: plain Linux and what `cosched run` offers."""
 
 import dataclasses
 import pathlib
@@ -14,7 +14,7 @@ class Arm:
     sharing: str = "soft"
     slot_ms: int | None = None
     wait: str | None = None
-    preload: str | None = None  # COSCHED_WAIT for the library that is put into the jobs without any daemon's help
+    preload: str | None = None  # COSCHED_WAIT for the library that is preloaded into the jobs without a daemon
 
 
 ARMS = {
@@ -44,7 +44,7 @@ HELP = (f"of {', '.join(ARMS)}; linux is always among them; +preload[=MODE] afte
 
 
 def parse(text):
-    """{name: Arm} of a list with commas; a Failure names what is unknown."""
+    """{name: Arm} for a comma-separated list; a Failure names unknown ones."""
     found = {"linux": ARMS["linux"]}
     for word in text.split(","):
         name, plus, preload = word.partition("+")
@@ -74,7 +74,7 @@ class Runner:
         self.has_wait = "--wait" in daemon.cli("run", "--help")
 
     def run(self, arm, command, copies, limit_s):
-        """{makespan_s, jobs: what each printed as JSON}; past_limit or failed instead of jobs where they did not end."""
+        """{makespan_s, jobs: the JSON that each printed}; past_limit or failed in place of jobs where they did not end."""
         environment = {"CST_BENCH": self.daemon.cgroup}
         outputs = []
         if arm.preload:
@@ -96,7 +96,7 @@ class Runner:
         return {"makespan_s": took_s, "jobs": [live.last_json(output) for output in outputs]}
 
     def wait_options(self, arm):
-        """--wait and its value; a cosched that is built without the option can do without the library only."""
+        """--wait and its value; a cosched built without the option can only do without the library."""
         if not self.has_wait and arm.wait not in (None, "off"):
             raise live.Failure(f"this cosched has no --wait, which an arm needs ({arm.wait}); build it anew")
         return ["--wait", arm.wait] if arm.wait and self.has_wait else []
@@ -109,9 +109,9 @@ class Runner:
 
 
 def plain_cgroup(daemon):
-    """A cgroup for the jobs of plain Linux beside the daemon's and of the same weight, or None when none can be made.
+    """A cgroup for the jobs of plain Linux beside the daemon's and with the same weight, or None when none can be made.
 
-    Else what else runs on the machine would take more from them than from the jobs under the daemon. It stands for a
+    Otherwise other programs on the machine would take more from them than from the jobs under the daemon. It represents a
     user's session: its tasks share the CPUs as if they were alone. It is removed with the daemon's.
     """
     for top in live.cgroups_named(daemon.cgroup):
@@ -131,12 +131,12 @@ def plain_cgroup(daemon):
 
 
 def in_cgroup(directory, command):
-    """The words that run a command in a cgroup; None leaves it where it is."""
+    """The words that run a command in a cgroup; with None it stays where it is."""
     return ["sh", "-c", f'echo $$ > {directory}/cgroup.procs && exec "$@"', "sh", *command] if directory else command
 
 
 def library_path(given):
-    """The library of --library; a Failure when it is not there."""
+    """The library of --library; a Failure when it does not exist."""
     path = pathlib.Path(given)
     if not path.exists():
         raise live.Failure(f"--library: {path} is not there; build it with 'cargo build --release -p cosched-wait'")

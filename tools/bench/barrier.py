@@ -29,7 +29,7 @@ def add_arguments(parser):
 
 
 def calibrated(daemon, grain_us):
-    """The grain as loops, once for all runs."""
+    """The grain as loops, determined once for all runs."""
     words = [daemon.programs / "barrier-omp", "--threads", 1, "--iterations", 1, "--grain-us", grain_us, "--json"]
     output, _ = daemon.start(words).communicate(timeout=60)
     return json.loads(output)["grain_loops"]
@@ -86,7 +86,7 @@ def case(daemon, program, grain_us, command, copies, arms, repeat, arguments):
 
 
 def ratios_of(makespans_s):
-    """Medians over the median of one copy: of the same arm for several copies, of the first arm for one."""
+    """Medians relative to the median of one copy: of the same arm for several copies, of the first arm for one."""
     medians_s = {arm: {j: median(times) for j, times in of_arm.items()} for arm, of_arm in makespans_s.items()}
     reference_s = next(iter(medians_s.values()))
     one = min(reference_s)

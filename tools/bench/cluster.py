@@ -1,8 +1,8 @@
 """cluster: two nodes on this machine, a CPU each, on a real etcd: skew, stray CPU time, latency, cost.
 
-A node is a daemon with a CPU, a socket and a cgroup of its own; both have this machine's clock, so skew is the daemons' doing
-and not a time service's. Gangs of two processes, one on each node, take turns (strict). skew: between the first moments at
-which a gang runs on either node, per turn; the processes look at the clock all the time. stray: CPU time of gangs outside of
+A node is a daemon with a CPU, a socket and a cgroup of its own; both have this machine's clock, so skew is caused by the daemons
+and not by a time service. Gangs of two processes, one on each node, take turns (strict). skew: between the first moments at
+which a gang runs on either node, per turn; the processes read the clock all the time. stray: CPU time of gangs outside
 their slots. latency: from `cosched run` to the program's first instruction, alone and beside two gangs. idle: etcd's
 puts and revisions while nothing happens. Planning (nodes, one job arrives): cargo run --release -p cosched-core --example
 plan_speed.
@@ -23,7 +23,7 @@ from footprint import cpu_ns, family, memory_mib
 
 NEEDS_DAEMON = False
 
-# Writes down when it ran again after it had not run for a while.
+# Records when it ran again after a gap in which it had not run.
 WATCH = """
 import sys, time
 gap, last, end = float(sys.argv[2]), time.time(), time.time() + float(sys.argv[3])
@@ -54,7 +54,7 @@ class Node(live.Daemon):
 
 
 class Etcd:
-    """An etcd of our own on free ports of the loopback."""
+    """A separate etcd on free ports of the loopback."""
 
     def __enter__(self):
         if not shutil.which("etcd"):
@@ -84,7 +84,7 @@ class Etcd:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def counts(self):
-        """What it has written so far: puts, and changes of its log (leases that are granted or end among them)."""
+        """What it has written so far: puts, and changes of its log (including leases that are granted or end)."""
         with urllib.request.urlopen(f"{self.endpoint}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
         value = {line.split()[0]: float(line.split()[1]) for line in lines if not line.startswith("#")}
@@ -112,7 +112,7 @@ def measure(_, arguments):
         result["latency"].append(latency(a, "beside 2 gangs", 5 if arguments.quick else 20))
         result["busy"] = cost([a, b], seconds)
         end(a, gangs)
-        # Supervisors still report.
+        # Supervisors still have to report.
         until(lambda: not json.loads(a.cli("ps", "--json"))["jobs"])
         result["status"] = a.status_facts()
     return result
@@ -139,7 +139,7 @@ def gang(a, b, command):
 
 
 def until_joined(node, words):
-    """The job's part may be a moment behind."""
+    """The job's part may appear a moment later."""
     for _ in range(100):
         process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    stdin=subprocess.DEVNULL)
@@ -154,7 +154,7 @@ def end(node, jobs):
 
 
 def skew(a, b, slot_ms, seconds):
-    """Two gangs that look at the clock, for `seconds`."""
+    """Two gangs that watch the clock, for `seconds`."""
     directory = pathlib.Path(live.tempfile.mkdtemp(prefix="cosched-bench-"))
     try:
         jobs = []
@@ -184,7 +184,7 @@ def end_if_there(node, jobs):
 
 
 def pairs(first, second, window_s):
-    """How far apart the beginnings of the same turn are, in us; turns that one of them did not see are left out."""
+    """The distances between the beginnings of the same turn, in us; turns that one of them did not see are left out."""
     apart, at = [], 0
     for begin in first:
         while at < len(second) and second[at] < begin - window_s:
@@ -195,7 +195,7 @@ def pairs(first, second, window_s):
 
 
 def latency(node, name, runs):
-    """Of jobs over both nodes, in ms: from the call to the program's first line; what the same costs without cosched is off."""
+    """For jobs on both nodes, in ms: from the call to the program's first line, less the time for the same without cosched."""
     program = [sys.executable, "-c", "import time; print(time.time())"]
 
     def once(words):
@@ -205,7 +205,7 @@ def latency(node, name, runs):
 
     job, bare = [], []
     for _ in range(runs):
-        # The plan without the run before this one is to hold: until then nobody may start early.
+        # The plan without the previous run has to take effect: until then no job may start early.
         time.sleep(1)
         bare.append(once(program))
         job.append(once(node.run_words(program, "--nodes", "a:1,b:1")))

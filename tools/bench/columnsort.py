@@ -1,9 +1,9 @@
 """columnsort: cosched-columnsort against GNU sort and against the bound, on lines of 100 bytes.
 
 The same lines, memory and directory, in turn: `LC_ALL=C sort --parallel=CPUS`, columnsort (compared byte by byte with GNU sort's
-output once), and a copy by columnsort's own stages. A pass moves all bytes once as the copy does, so that the bound is
+output once), and a copy by columnsort's own stages. A pass moves all bytes once, as the copy does, so the bound is
 max(passes x copy, CPU time / CPUs). The page cache holds none of the input before each run; `with sync` includes the time
-until the output is on the disk, which direct I/O has behind it and GNU sort's has not.
+until the output is on the disk, which is already done with direct I/O, but not with GNU sort's.
 """
 
 import filecmp
@@ -60,7 +60,7 @@ class Sorts:
         return {"output": output.decode(), "wall_s": wall_s, "cpu_s": usage.ru_utime + usage.ru_stime}
 
     def forget(self):
-        """The page cache keeps nothing of our files."""
+        """Drops our files from the page cache."""
         for path in self.dir.iterdir():
             with open(path, "rb") as file:
                 os.fsync(file.fileno())
@@ -103,7 +103,7 @@ def measure(_, arguments):
 
 
 def one_round(sorts, first):
-    """Each once, with a copy before and behind columnsort: the disk's rate changes."""
+    """Each once, with a copy before and after columnsort, because the disk's rate changes."""
     gnu = sorts.gnu()
     before_s = sorts.copy()
     ours = sorts.columnsort()

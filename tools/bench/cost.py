@@ -1,8 +1,8 @@
 """cost: what time slots cost two CPU-bound jobs.
 
-Two jobs of two threads each with a fixed amount of work and nothing to wait for: side by side under gang, against one
-after the other. The latter are jobs too, under local, so that both have the same cgroups and the same weight against
-whatever else runs. Interleaved; the ratio of the medians is the throughput that is kept (1 is all of it).
+Two jobs of two threads each with a fixed amount of work and nothing to wait for: side by side under gang, compared with one
+after the other. The latter are jobs too, under local, so that both have the same cgroups and the same weight relative to
+other programs. Interleaved; the ratio of the medians is the throughput that is kept (1 is all of it).
 """
 
 import json
@@ -49,7 +49,7 @@ def within_limit(daemon, commands, limit_s):
 
 
 def calibrate(daemon, seconds):
-    """Loops that take one thread about so long; the same number is then used in every run."""
+    """The number of loops that take one thread about this time; the same number is then used in every run."""
     process = daemon.start([daemon.programs / "barrier-omp", "--threads", 1, "--iterations", 1, "--grain-us", 10000,
                             "--json"])
     output, _ = process.communicate(timeout=60)

@@ -1,8 +1,8 @@
-"""crowd: what it costs to begin, to change and to end jobs while many others are there: ms a job, and CPU ms of the daemon.
+"""crowd: the cost of starting, changing and ending jobs while many others exist: ms per job, and CPU ms of the daemon.
 
-Sleeping jobs are begun by one `cosched run --detach` after the other, some of them are suspended and resumed by one command each, and
+Sleeping jobs are started by one `cosched run --detach` after the other, some of them are suspended and resumed by one command each, and
 one `cosched kill -9` ends them all. With --against the programs of two directories are measured in turn, each with a daemon of its
-own, and the ratio of their medians is what counts; that of the CPU time also where much else runs.
+own, and the ratio of their medians is what counts; that of the CPU time also counts on a busy machine.
 """
 
 import pathlib
@@ -32,7 +32,7 @@ def measure(_, arguments):
     arms = {"bin": arguments.bin} | ({"against": arguments.against} if arguments.against else {})
     runs = [{"arm": arm, "jobs": jobs, "ms": [], "cpu_ms": []} for jobs in counts for arm in arms]
     for turn in range(repeat):
-        # Whoever is first in one turn is last in the next.
+        # The first one in one round is the last one in the next.
         for run in runs if turn % 2 == 0 else reversed(runs):
             with live.Daemon(arms[run["arm"]], arguments.programs, arguments.config) as daemon:
                 ms, cpu_ms = one(daemon, run["jobs"], min(arguments.changed, run["jobs"]))
@@ -42,7 +42,7 @@ def measure(_, arguments):
 
 
 def one(daemon, jobs, changed):
-    """Each step's time for a job, and the daemon's CPU time, in ms."""
+    """Each step's time per job, and the daemon's CPU time, in ms."""
     ids, ms, cpu_ms = [], {}, {}
 
     def begin():
@@ -60,7 +60,7 @@ def one(daemon, jobs, changed):
         done = does()
         ms[step] = (time.monotonic() - started) * 1000 / done
         if step == "kill":
-            # The last ones have ended when their cgroups are gone.
+            # The last ones have ended when their cgroups no longer exist.
             launch.wait_for_nothing(daemon)
         cpu_ms[step] = (footprint.cpu_ns(daemon.process.pid) - before_ns) / 1e6 / done
     return ms, cpu_ms

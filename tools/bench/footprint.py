@@ -71,7 +71,7 @@ def measure(daemon, arguments):
 
 
 def start_jobs(daemon, started, sleeping, spinning):
-    """Brings the number of jobs of each kind to what is wanted."""
+    """Brings the number of jobs of each kind to the wanted values."""
     commands = {"sleep": ["sleep", "100000"],
                 "spin": [daemon.programs / "barrier-omp", "--threads", "2", "--seconds", "100000"]}
     for kind, wanted in (("sleep", sleeping), ("spin", spinning)):

@@ -1,6 +1,6 @@
 """Two hosts on one machine: network namespaces with one CPU each, joined by a pair of virtual Ethernet devices.
 
-The namespaces hang on two processes that end when their standard input does, so nothing is left behind even when this
+The namespaces are held by two processes that end when their standard input does, so nothing is left behind even when this
 program is killed. A remote-shell agent enters a host by address; it does not change cgroups, so the ranks of a job are
 born in the job's cgroups on both hosts. As root only.
 """
@@ -22,10 +22,10 @@ ADDRESSES = ("10.77.0.1", "10.77.0.2")
 DEVICE = "cst0"  # the name of each host's device inside its namespace
 TOOLS = ("ip", "nsenter", "unshare", "taskset", "hostname", "mount")
 
-# Launchers that share a session directory remove it under each other.
+# Launchers that share a session directory remove it while others still use it.
 OWN_DIRECTORY = "--mca orte_tmpdir_base $(mktemp -d {}/ompi-XXXXXX)"
-# What `mpirun` must name for Open MPI to pass it to the ranks: known only where it runs, below `cosched run`.
-# `cosched run --wait` does it itself by Open MPI's list of variables, which must not meet -x.
+# What `mpirun` must name for Open MPI to pass it to the ranks: known only where it runs, below `cosched run`. `cosched
+# run --wait` does it itself with Open MPI's list of variables, which must not be combined with -x.
 FORWARD = r"""if [ -z "$OMPI_MCA_mca_base_env_list" ]; then
     for variable in $(env | sed -n 's/^\(COSCHED_[A-Z0-9_]*\|LD_PRELOAD\)=.*/\1/p'); do
         forward="$forward -x $variable"
@@ -35,9 +35,9 @@ fi
 
 
 class Hosts:
-    """`with Hosts(rate) as hosts:` makes them; `words(mpi, ranks, program)` is what runs a program on both (from /).
+    """`with Hosts(rate) as hosts:` creates them; `words(mpi, ranks, program)` is the command that runs a program on both (from /).
 
-    rate: the link's bits per second as tc writes them ("1gbit"), or None for as fast as it goes.
+    rate: the link's bits per second as tc writes them ("1gbit"), or None for an unlimited rate.
     """
 
     def __init__(self, rate=None):
@@ -59,7 +59,7 @@ class Hosts:
         return self
 
     def _make(self):
-        # Both ends get their address before any of our processes could meet an address of the same net elsewhere.
+        # Both ends get their address before any of our processes could reach an address of the same net elsewhere.
         if any(address in run("ip", "-brief", "address") for address in ADDRESSES):
             raise Failure(f"an address of {NET} is already used on this machine")
         for number in range(2):
@@ -73,10 +73,11 @@ class Hosts:
             run(*inside, "ip", "address", "add", f"{ADDRESSES[number]}/24", "dev", DEVICE)
             for device in ("lo", DEVICE):
                 run(*inside, "ip", "link", "set", device, "up")
-            # The host's own devices in /sys, where UCX looks for them; the rest stays, so that cgroups are still seen.
+            # The host's own devices in /sys, where UCX looks for them; the rest stays, so that cgroups are still
+            # visible.
             run(*inside, "sh", "-c", f"mount -t sysfs sysfs {self.dir} && for net in class/net devices/virtual/net; do "
                 f"mount --bind {self.dir}/$net /sys/$net || exit 1; done; umount {self.dir}")
-            # Each host takes its messages in on its own CPU; else the sender's CPU would do the receiver's work.
+            # Each host receives its messages on its own CPU; otherwise the sender's CPU would do the receiver's work.
             run(*inside, "sh", "-c",
                 f"echo {1 << self.cpus[number]:x} > /sys/class/net/{DEVICE}/queues/rx-0/rps_cpus")
             if self.rate:
@@ -86,7 +87,7 @@ class Hosts:
         self._scripts()
 
     def _wait_until_up(self):
-        """The kernel tells of a carrier up to a second late, and UCX leaves out a device that has none."""
+        """The kernel reports a carrier up to a second late, and UCX leaves out a device that has none."""
         end = time.monotonic() + 10
         for number in range(2):
             while run(*self._inside(number), "cat", f"/sys/class/net/{DEVICE}/operstate").strip() != "up":
@@ -127,7 +128,7 @@ class Hosts:
         return [str(self.dir / mpi), str(ranks), *map(str, program)]
 
     def processes(self):
-        """The processes on the hosts, the two that hold them aside."""
+        """The processes on the hosts, except the two that hold them."""
         ours = {namespace(anchor.pid) for anchor in self.anchors} - {None}
         held = {anchor.pid for anchor in self.anchors}
         pids = (int(path.name) for path in pathlib.Path("/proc").glob("[0-9]*"))
@@ -159,7 +160,7 @@ class Hosts:
 
 def anchor(name):
     """A process that holds a host's namespaces (network, hostname, mounts) until its standard input ends."""
-    # Its own session: Ctrl-C is for this program, which then ends it in order.
+    # A session of its own: Ctrl-C is handled by this program, which then ends it in order.
     process = subprocess.Popen(["unshare", "--net", "--uts", "--mount", "sh", "-c", f"hostname {name} && echo ready && exec cat"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                start_new_session=True)
@@ -172,7 +173,7 @@ def anchor(name):
 
 
 def namespace(pid):
-    """What tells a process's network namespace from others, or None when the process is gone."""
+    """Identifies a process's network namespace, or None when the process has ended."""
     try:
         return os.stat(f"/proc/{pid}/ns/net").st_ino
     except OSError:
@@ -180,7 +181,7 @@ def namespace(pid):
 
 
 def run(*words):
-    """The output of a command of the system; a Failure when it fails."""
+    """The output of a system command; a Failure when it fails."""
     words = [str(word) for word in words]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -192,7 +193,7 @@ def one_host_words(directory, mpi, ranks, program):
     """The command that runs a program on this host alone, over shared memory; `directory` takes a script."""
     path = directory / f"one-host-{mpi}"
     if not path.exists():
-        # Unbound: Open MPI would otherwise pin the ranks of every job to the same CPUs.
+        # Unbound: otherwise Open MPI would pin the ranks of every job to the same CPUs.
         launch = {"openmpi": "mpirun.openmpi -np $ranks --bind-to none --oversubscribe --mca pml ob1"
                              f" --mca btl vader,self {OWN_DIRECTORY.format(directory)} $forward",
                   "mpich": "mpiexec.mpich -n $ranks -bind-to none"}[mpi]

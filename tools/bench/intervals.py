@@ -1,7 +1,7 @@
-"""What the intervals that `occupancy` wrote say about the switches between gangs.
+"""Computes the switches between gangs from the intervals that `occupancy` wrote.
 
 Slot k is [k L, (k+1) L) of wall-clock time since the Unix epoch. The job that should run in a slot is the one with the
-most run time in it, so nothing here believes the daemon.
+most run time in it, so nothing here relies on the daemon.
 """
 
 import bisect
@@ -90,7 +90,7 @@ def boundary(outgoing, incoming, boundary_ns, slot_ns):
 
 
 def switches(jobs, slot_ns):
-    """Over the time in which all processes lived: for each quantity median, p99 and worst in us, and the stray share."""
+    """Over the time in which all processes were alive: for each quantity median, p99 and worst in us, and the stray share."""
     processes = [process for job in jobs for process in job]
     begin_ns = max(process.intervals[0][0] for process in processes)
     end_ns = min(process.intervals[-1][1] for process in processes)

@@ -1,4 +1,4 @@
-"""launch: from the start of `cosched run true` to its end, against `true` alone.
+"""launch: from the start of `cosched run true` to its end, compared with `true` alone.
 
 Interleaved, one process start each; then while two other jobs of spinning processes run. At the end no job's cgroup
 and no process of one may be left.
@@ -44,7 +44,7 @@ def measure(daemon, arguments):
 
 
 def wait_for_nothing(daemon):
-    """What is left after a moment of grace; an error unless it is nothing."""
+    """Checks after a grace period that nothing is left; otherwise an error."""
     for _ in range(50):
         left = daemon.left_behind()
         if not left:

@@ -1,4 +1,4 @@
-"""A private daemon and the jobs on it: own socket, state and cgroup name; whatever happens, nothing is left behind."""
+"""A private daemon and the jobs on it: separate socket, state and cgroup name; whatever happens, nothing is left behind."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ CGROUP_MOUNTS = pathlib.Path("/sys/fs/cgroup")
 
 
 class Failure(Exception):
-    """Something that ends the measurement; the text is for people."""
+    """An error that ends the measurement; the text is for users."""
 
 
 def machine():
-    """What the numbers were measured on."""
+    """The machine that the numbers were measured on."""
     memory_kib = int(pathlib.Path("/proc/meminfo").read_text().split()[1])
     return {
         "cpus": len(os.sched_getaffinity(0)),
@@ -37,8 +37,8 @@ class Daemon:
         self.cgroup = f"cosched-bench-{os.getpid()}"
         self.started = []
         self.process = None
-        self.prefix = []  # words before the daemon's, as taskset's
-        self.also_remove = []  # names of further cgroups of ours, removed with the daemon's
+        self.prefix = []  # words before the daemon's, such as taskset's
+        self.also_remove = []  # names of our other cgroups, removed with the daemon's
 
     def __enter__(self):
         for name in ("cosched", "coschedd"):
@@ -58,7 +58,7 @@ class Daemon:
         command = [*self.prefix, self.binaries / "coschedd", "--socket", self.socket, "--state-dir", self.dir / "state",
                    "--runtime-dir", self.dir / "run", "--cgroup", self.cgroup, "--config", self.dir / "config.toml"]
         self.log = open(self.dir / "coschedd.log", "w")
-        # A session of its own: Ctrl-C is for this program, which then ends the daemon in order.
+        # A session of its own: Ctrl-C is handled by this program, which then ends the daemon in order.
         self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log, start_new_session=True)
         end = time.monotonic() + 20
         while time.monotonic() < end and self.process.poll() is None:
@@ -130,7 +130,7 @@ class Daemon:
         return json.loads(self.cli("status", "--json"))
 
     def status_facts(self):
-        """What of the status belongs beside the numbers."""
+        """The part of the status that is recorded with the numbers."""
         status = self.status()
         keys = ("version", "layout", "mechanism", "realtime_priority", "reserve", "switches", "safety", "warnings")
         return {key: status.get(key) for key in keys}
@@ -148,7 +148,7 @@ class Daemon:
 
     def start(self, words, environment=None, stderr=subprocess.STDOUT):
         """Starts a command (a job's or a plain one); it is killed at the end of the `with` if it still runs. Its errors
-        come with its output; stderr=None shows them instead."""
+        are part of its output; stderr=None shows them instead."""
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                            **(environment or {}))
         process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -159,7 +159,7 @@ class Daemon:
     def makespan(self, commands, limit_s, environment=None, outputs=None):
         """Starts all, waits for all: the seconds from the first start to the last end, or None past the limit.
 
-        What each one printed is added to the list `outputs`.
+        The output of each is appended to the list `outputs`.
         """
         begin = time.monotonic()
         processes = [self.start(command, environment) for command in commands]
@@ -179,7 +179,7 @@ class Daemon:
         return took_s
 
     def _stop(self, processes):
-        """Ends commands that take too long: what is in the daemon's cgroups, and each one's session."""
+        """Ends commands that take too long: the processes in the daemon's cgroups, and each one's session."""
         for directory in cgroups_named(self.cgroup):
             kill_below(directory)
         for process in processes:
@@ -198,10 +198,10 @@ class Daemon:
         self.started = [process for process in self.started if process not in processes]
 
     def left_behind(self):
-        """Job cgroups and processes in them, when there should be none."""
+        """Job cgroups and processes in them, when none should exist."""
         left = []
         for top in cgroups_named(self.cgroup):
-            # The daemon's own idle probe has a cgroup here too.
+            # The daemon's own idle probe has a cgroup here, too.
             for directory in (d for d in descend(top) if d != top and "probe" not in d.parts):
                 for pid in processes_in(directory):
                     left.append(f"process {pid} in {directory}")
@@ -235,7 +235,7 @@ def processes_in(directory):
 
 
 def kill_below(directory):
-    """Kills every process in a cgroup of ours, the daemon's own aside (it is not in a job's)."""
+    """Kills every process in one of our cgroups, except the daemon (it is not in a job's)."""
     for below in descend(directory):
         if below == directory:
             continue
@@ -245,7 +245,7 @@ def kill_below(directory):
 
 
 def remove_cgroups(name):
-    """Thaws, empties and removes the daemon's cgroups, should it not have done so itself."""
+    """Thaws, empties and removes the daemon's cgroups, if it has not done so itself."""
     end = time.monotonic() + 10
     while (left := cgroups_named(name)) and time.monotonic() < end:
         for top in left:
@@ -264,7 +264,7 @@ def remove_cgroups(name):
 
 
 def kill_marked(variable, value):
-    """Kills the processes that have this in their environment: ours, wherever their launcher left them."""
+    """Kills the processes that have this in their environment: they are ours, wherever their launcher left them."""
     mark = f"{variable}={value}".encode()
     for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
@@ -273,7 +273,7 @@ def kill_marked(variable, value):
 
 
 def last_json(output):
-    """The last line of an output that is a JSON object: libraries print warnings of their own; None when there is none."""
+    """The last line of an output that is a JSON object, since libraries print warnings of their own; None when there is none."""
     for line in reversed(output.splitlines()):
         if line.startswith("{"):
             with contextlib.suppress(ValueError):

@@ -1,9 +1,9 @@
-"""neighbours: what programs that are no jobs, and a gang, get of each other under plain Linux, a fixed reserve, and reserve = "fair".
+"""neighbours: what programs outside jobs, and a gang, leave each other under plain Linux, a fixed reserve, and reserve = "fair".
 
 Cases: hogs (single-threaded, each in a session of its own) beside one gang of two spinning threads that meet every 100 us; hogs beside two
-gangs; bursts (pairs of short processes, as `make -j2`); a shell loop (`sleep 0.05; date`) that is timed; nobody. Arms are interleaved, each
+gangs; bursts (pairs of short processes, as `make -j2`); a shell loop (`sleep 0.05; date`) that is timed; no neighbours. Arms are interleaved, each
 run has a daemon of its own. A neighbour's figure is CPU time per second (bursts: pairs per second; the loop: ms beyond its sleep); a gang's
-is meetings per second, beside those of a gang alone on the CPU time that its neighbours leave ("of the rest").
+is meetings per second, relative to those of a gang alone on the CPU time that its neighbours leave ("of the rest").
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def add_arguments(parser):
 
 
 class Neighbour:
-    """A program in a session of its own, killed with all of it at the end."""
+    """A program in a session of its own, which is killed as a whole at the end."""
 
     def __init__(self, words):
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
@@ -54,7 +54,7 @@ class Neighbour:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def lines(self):
-        """What it has printed since the last time."""
+        """What it has printed since the last call."""
         return (self.process.stdout.read() or b"").split()
 
     def end(self):
@@ -84,7 +84,7 @@ def run_once(daemon, arm, case, command, seconds):
         neighbours[-1:] and neighbours[-1].lines()
         time.sleep(0.8 * seconds)
         took_s, lines = time.monotonic() - begin, neighbours[-1].lines() if neighbours else []
-        # Which of them share a CPU is the load balancer's.
+        # The load balancer decides which of them share a CPU.
         cpu = [sum(n.cpu_s() - then for n, then in zip(neighbours, before)) / took_s / max(1, len(neighbours))]
         rates = [live.last_json(gang.communicate(timeout=60)[0])["iterations_per_s"] for gang in gangs]
     finally:

@@ -1,15 +1,15 @@
-"""pipeline: what it costs to hand a buffer from stage to stage, beside oneTBB, Taskflow and Rust's queues.
+"""pipeline: what it costs to hand a buffer from stage to stage, compared with oneTBB, Taskflow and Rust's queues.
 
 ns per buffer and stage, in rows of serial stages with 16 buffers (tokens, lines), pinned to 1 and 2 CPUs. Run to completion
-stands beside oneTBB's parallel_pipeline and Taskflow's Pipeline, a thread per stage beside Rust's queues; all in turn
-(A B C A B C …), medians, each over the best peer of the same run. With work, all are compared with plain threads that
-share it and hand nothing over: the bound. Taskflow is taken from TASKFLOW_INCLUDE or /usr/include; a peer that is not
-there is named and left out.
+is compared with oneTBB's parallel_pipeline and Taskflow's Pipeline, a thread per stage with Rust's queues; all in turn
+(A B C A B C …), medians, each relative to the best peer of the same run. With work, all are compared with plain threads that
+share it and hand nothing over: the bound. Taskflow is taken from TASKFLOW_INCLUDE or /usr/include; a missing peer
+is named and left out.
 
-`spsc-yield` is a ring written by hand whose threads only yield. It never sleeps, so nobody has to look whether it does; it has no
-end and no stop, and it keeps a CPU busy for each stage that waits, as long as it waits. No library offers that, and no
-pipeline with a slow stage could use it: it shows what being able to sleep costs. So a thread per stage stands beside the best
-of all, and beside the best of those that sleep.
+`spsc-yield` is a ring written by hand whose threads only yield. It never sleeps, so no thread has to check whether another one does; it has no
+end and no stop, and it keeps a CPU busy for each waiting stage, as long as it waits. No library offers that, and no
+pipeline with a slow stage could use it: it shows what being able to sleep costs. So a thread per stage is compared with the best
+of all, and with the best of those that sleep.
 """
 
 import json
@@ -47,7 +47,7 @@ def parse_cell(words):
 
 
 class Programs:
-    """The programs, built, and the peers that are there."""
+    """The programs, built, and the available peers."""
 
     def __init__(self, arguments):
         self.out = arguments.out
@@ -60,9 +60,10 @@ class Programs:
         self.peers = self.compile()
 
     def compile(self):
-        """pipeline_peers with whatever is there; None without a C++ compiler."""
+        """pipeline_peers with the available libraries; None without a C++ compiler."""
         compiler = os.environ.get("CXX", "g++")
-        # The compiler's own directories must not be named again: its headers go by their order.
+        # The compiler's own directories must not be named again, because the order of its headers
+        # matters.
         taskflow = os.environ.get("TASKFLOW_INCLUDE")
         include = ["-isystem", taskflow] if taskflow else []
         wanted = {"tbb": ("oneapi/tbb/parallel_pipeline.h", [], ["-DWITH_TBB"], "install libtbb-dev (tools/setup bench)"),
@@ -89,7 +90,7 @@ class Programs:
         return [COMPLETION, *cpp, *([THREADS, *RUST_PEERS] if threads else [])]
 
     def calibrate(self, work_us):
-        """Steps of work that take so long."""
+        """The number of steps of work that take this time."""
         if work_us == 0 or not self.peers:
             return 0
         steps = 20_000
@@ -147,7 +148,7 @@ def measure(_, arguments):
 
 
 def verdicts(ns):
-    """Medians, and each of ours over its best peer and over the bound. Ratios are those of one round's runs, their median."""
+    """Medians, and each of ours relative to its best peer and to the bound. Ratios are those of one round's runs, their median."""
     medians = {arm: median(values) for arm, values in ns.items()}
     found = {"median_ns": medians, "over_best_peer": {}, "over_bound": {}, "best_peer": {}}
     for ours, peers in ((COMPLETION, CPP_PEERS), (THREADS, RUST_PEERS)):

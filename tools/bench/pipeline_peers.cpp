@@ -1,7 +1,7 @@
-// Peers of `bench pipeline`: oneTBB's parallel_pipeline and Taskflow's Pipeline do what cosched-pipeline's example `handoff`
-// does: a number of tokens go through serial stages, a fixed pool of buffers goes round, each stage works for so many steps
-// and touches its token. The time is that from the first call of the first stage to the last of the last one: what it takes
-// to make threads is left out. One line of JSON.
+// Peers of `bench pipeline`: oneTBB's parallel_pipeline and Taskflow's Pipeline do the same as cosched-pipeline's example
+// `handoff`: a number of tokens pass through serial stages, a fixed pool of buffers circulates, each stage works for a
+// number of steps and touches its token. The time is that from the first call of the first stage to the last call of the
+// last one: the creation of threads is left out. One line of JSON.
 //
 //   pipeline_peers tbb|taskflow|bound --stages N --tokens N --buffers N --workers N --steps N
 //
@@ -139,7 +139,7 @@ double run_bound(const Options &o) {
             const long visits = o.tokens * o.stages;
             for (long i = t; i < visits; i += o.workers) stage(buffer, o.steps);
             span.end = Clock::now();
-            if (buffer.tag == 0) std::abort();  // so that the work is somebody's
+            if (buffer.tag == 0) std::abort();  // so that the work is used
         });
     }
     for (auto &thread : threads) thread.join();

@@ -1,4 +1,4 @@
-"""What the wait library costs a short program of a job: run as a job, it starts `true` again and again, with and without it in turn."""
+"""What the wait library costs a short program in a job: run as a job, it starts `true` repeatedly, with and without it in turn."""
 
 import json
 import os

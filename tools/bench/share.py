@@ -1,9 +1,9 @@
-"""share: a spinning program with a share of the slots, and under the kernel's CPU quota at the same budget.
+"""share: a spinning program with a share of the slots, and under the kernel's CPU quota with the same budget.
 
 A program of T threads that spin until all have met (barrier-omp) runs alone, with `cosched run --share`, and in a cgroup with a CPU quota of
 the same part of all CPUs (cpu.max, or cpu.cfs_quota_us), interleaved; each run has a daemon of its own. Meetings per second are divided by
-what the budget leaves of the run alone: 1 is a budget that costs nothing but the time that it takes away. "held" is the CPU time used, of the
-budget, over the middle of the run.
+what the budget leaves of the run alone: 1 is a budget that costs nothing but the time that it takes away. "held" is the CPU time used,
+relative to the budget, over the middle of the run.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def add_arguments(parser):
 
 @contextlib.contextmanager
 def quota(percent):
-    """A cgroup with a CPU quota of so much of all CPUs; gives the file that takes processes."""
+    """A cgroup with a CPU quota of `percent` of all CPUs; returns the file that takes processes."""
     is_v1 = (V1 / "cpu.cfs_quota_us").exists() or (V1 / "cpu.shares").exists()
     path = (V1 if is_v1 else V2) / f"cosched-bench-{os.getpid()}-quota"
     period_us = 100_000

@@ -1,10 +1,10 @@
-"""sim: task-iterations and node-seconds per second of the simulator's engines, and what scales.
+"""sim: task-iterations and node-seconds per second of the simulator's engines, and how they scale.
 
 WL3, MPL 5, 40 jobs queued at the start. The two engines run interleaved on the same jobs; the general one is a
 straightforward simulator of the same semantics (a heap of events, every tick an event). Then 1024 nodes against 32, a
-sweep on one and on two threads, EASY on 77,000 generated jobs, and, where valgrind is there, instructions per
-task-iteration (they do not depend on what else the machine does). Those of earlier versions are in tools/bench/sim-history.csv;
-a tenth more than the last ones there is an error. --record adds the present ones.
+sweep on one and on two threads, EASY on 77,000 generated jobs, and, if valgrind is installed, instructions per
+task-iteration (they do not depend on other load of the machine). Those of earlier versions are in tools/bench/sim-history.csv;
+a tenth more than the last recorded ones is an error. --record adds the present ones.
 """
 
 import csv
@@ -147,7 +147,7 @@ def instructions(simulator):
 
 
 def compare(counted):
-    """What needs a tenth more instructions than when it was last recorded."""
+    """The strategies that need a tenth more instructions than when they were last recorded."""
     last = {row["strategy"]: float(row["instructions"]) for row in csv.DictReader(HISTORY.open())}
     return [f"{strategy}: {count:.0f} instructions per task-iteration, {last[strategy]:.0f} when last recorded"
             for strategy, count in (counted or {}).items() if count > 1.1 * last.get(strategy, count)]

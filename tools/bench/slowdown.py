@@ -11,7 +11,7 @@ import subprocess
 import live
 from figures import table as make_table, text
 
-# N as in the paper for p = 2, doubled: the CPUs of today are that much faster.
+# N as in the paper for p = 2, doubled, because today's CPUs are that much faster.
 PROGRAMS = {"matmul": 2000, "lu": 3000}
 
 

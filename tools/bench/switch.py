@@ -1,7 +1,7 @@
 """switch: how fast and how cleanly one gang replaces another at a slot boundary.
 
-Four jobs of processes that spin and note when they really ran (programs/occupancy), with one and with two processes on
-each CPU, under gang at several slot lengths, soft and strict. From the notes alone:
+Four jobs of processes that spin and record when they really ran (programs/occupancy), with one and with two processes on
+each CPU, under gang at several slot lengths, soft and strict. From the records alone:
   switch     from the boundary until the first process of the incoming gang runs on every CPU and every process of the
              outgoing one has stopped: median and p99 in us
   in, all    until every process of the incoming gang has run (with two on a CPU the second waits for Linux's own
@@ -29,7 +29,7 @@ def add_arguments(parser):
 
 
 def one(daemon, slot_ms, per_cpu, sharing, seconds):
-    """One setting: runs the jobs and reads their notes."""
+    """One setting: runs the jobs and reads their records."""
     daemon.policy("gang", sharing, slot_ms)
     cpus = sorted(os.sched_getaffinity(0))
     prefix = daemon.dir / f"occupancy-{slot_ms}-{per_cpu}-{sharing}"

@@ -1,9 +1,9 @@
-"""wait: equal parallel jobs side by side, and how each way to schedule them lets them wait.
+"""wait: equal parallel jobs side by side, and how each way to schedule them makes them wait.
 
 Three tables. sharing: j equal jobs of two ranks, on two hosts with one CPU each (tcp) or on this one (shm), under plain
 Linux, gang, local with spin-block, auto and more; interleaved; makespans (first start to last end, launchers included)
-over the one of a job alone under plain Linux. ranks: more ranks than CPUs in one job. alone: what a job that has its
-CPUs for itself pays. Writes wait.json and wait.md.
+relative to the one of a job alone under plain Linux. ranks: more ranks than CPUs in one job. alone: what a job pays that
+has its CPUs for itself. Writes wait.json and wait.md.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import work
 from figures import median
 from hosts import Hosts
 
-# What disturbs a run of seconds is little against this; it is not repeated.
+# For a run this long, disturbances of some seconds matter little; it is not repeated.
 ENOUGH_S = 15
 TABLES = ("sharing", "ranks", "alone")
 
@@ -50,12 +50,12 @@ def add_arguments(parser):
 
 
 def config(arguments):
-    """For the daemon: other load must not decide what is measured."""
+    """For the daemon, so that other load does not decide what is measured."""
     return f"reserve = {arguments.reserve}\n"
 
 
 def with_defaults(arguments):
-    """The options with what --quick or its absence implies."""
+    """The options, completed by what --quick or its absence implies."""
     quick = arguments.quick
     implied = {"programs_list": "barrier,lu" if quick else ",".join(work.PROGRAMS), "ranks": "5" if quick else "4,5,8",
                "grains": "100" if quick else "50,1000,10000", "mpi": "openmpi" if quick else "openmpi,mpich",
@@ -79,7 +79,7 @@ def measure(daemon, arguments):
                  "alone": lambda: wait_more.alone(machine, runner, arms, arguments, result["alone"])}
         for name in tables:
             parts[name]()
-            # After each table, so that a long measurement that is broken off is not lost.
+            # After each table, so that an aborted long measurement is not lost.
             wait_report.write(result, arguments.out / "wait.md")
     result["failed"] = wait_report.problems(result)
     return result
@@ -105,7 +105,7 @@ def sharing(machine, runner, arms, arguments, cases):
 
 
 def add_run(runs, j, runner, arm, command, limit_s):
-    """One more run of j jobs, unless it is known that it takes too long or fails, or it was long enough to count."""
+    """One more run of j jobs, unless it is known to take too long or fail, or one was long enough to count alone."""
     if any(run.get("past_limit") or run.get("failed") or run["makespan_s"] > ENOUGH_S for run in runs[j]):
         return
     if any(run.get("past_limit") for fewer in runs if fewer < j for run in runs[fewer]):
@@ -115,9 +115,9 @@ def add_run(runs, j, runner, arm, command, limit_s):
 
 
 def cpu_share(case, runner, arms, one, machine, arguments):
-    """CPU time that a job alone needs when it gives way at once where it waits, over its time alone that polls.
+    """CPU time that a job alone needs when it yields at once while it waits, relative to its time alone when it polls.
 
-    A polling program's own CPU share is 1, whatever it waits. None when no way to block is at hand.
+    A polling program's own CPU share is 1, however long it waits. None when no way to block is available.
     """
     alone_s = [run["jobs"][0]["main_phase_s"] for run in case["runs"]["linux"][1] if run.get("jobs")]
     blocking = next((arm for arm in arms.values() if (arm.wait or arm.preload or "").startswith("spin-block")), None)

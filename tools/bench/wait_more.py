@@ -4,9 +4,10 @@ import wait_report
 import work
 from arms import Arm
 
-# Open MPI yields by itself when it sees more ranks than slots; both are named, because slots are not always seen.
+# Open MPI yields by itself when it sees more ranks than slots; both settings are explicit, because it does not
+# always see the slots.
 YIELD = {"yield": "1", "no yield": "0"}
-# A few short runs are worth little for a difference of 1 %.
+# A few short runs cannot show a difference of 1 %.
 ALONE_RUNS, ALONE_RUNS_QUICK = 15, 3
 PINGPONG_REPEAT = 2000
 
@@ -21,7 +22,7 @@ def ranks(machine, runner, arms, arguments, cases):
             continue
         iterations = one.iterations
         for one.ranks in map(int, arguments.ranks.split(",")):
-            # Each rank computes a grain, so that more ranks are more work; matmul and lu deal the same work out.
+            # Each rank computes a grain, so more ranks mean more work; matmul and lu divide the same work.
             one.iterations = max(1, iterations * 2 // one.ranks) if one.program.startswith("barrier") else iterations
             ways = {"default": (Arm(), None)}
             if one.mpi == "openmpi":
@@ -37,12 +38,12 @@ def ranks(machine, runner, arms, arguments, cases):
 
 
 def yielding(command, yields):
-    """The command with Open MPI told to yield (1) or not (0) where it waits, or as it is (None)."""
+    """The command with Open MPI told to yield (1) or not (0) where it waits, or unchanged (None)."""
     return command if yields is None else ["env", f"OMPI_MCA_mpi_yield_when_idle={yields}", *command]
 
 
 def add_run(runs, runner, arm, command, limit_s):
-    """One more run, unless it is known that it takes too long or fails."""
+    """One more run, unless it is known to take too long or fail."""
     if not any(run.get("past_limit") or run.get("failed") for run in runs):
         runs.append(runner.run(arm, command, 1, limit_s))
 
@@ -64,7 +65,7 @@ def alone(machine, runner, arms, arguments, cases):
 
 
 def pingpongs(machine, arguments):
-    """The latency's own program, for every library and transport."""
+    """The latency program, for every library and transport."""
     found = []
     for transport in arguments.transport.split(","):
         for mpi in arguments.mpi.split(","):
@@ -77,7 +78,7 @@ def pingpongs(machine, arguments):
 
 
 class Pingpong(work.Work):
-    """Its amount is called --repeat."""
+    """Its amount of work is called --repeat."""
 
     def command(self, machine, iterations=None):
         words = super().command(machine, iterations)

@@ -1,4 +1,4 @@
-"""The tables of wait: what is read from the runs, the bars, Markdown."""
+"""The tables of wait: the values from the runs, the bars, Markdown."""
 
 from figures import median, table as make_table
 
@@ -6,7 +6,7 @@ ALTERNATIVES = ("linux", "gang", "local-sb")
 # Bars of the issue "Waiting well".
 AUTO_OVER_BEST_MAX = 1.05
 LINUX_OVER_AUTO_MIN = 1.5
-# "At least as fast"; a twentieth is what the medians of a few runs differ by themselves.
+# "At least as fast"; the medians of a few equal runs differ by a twentieth.
 RANKS_OVER_BEST_MAX = 1.05
 WAY_MIN = 0.5
 CPU_SHARE_WAITS = 0.7
@@ -21,7 +21,7 @@ def makespan_s(runs):
 
 
 def main_phase_s(runs):
-    """The median of what the jobs themselves report."""
+    """The median of the times that the jobs themselves report."""
     return median([job["main_phase_s"] for run in runs for job in run.get("jobs") or [] if job])
 
 
@@ -64,7 +64,7 @@ def sharing_bars(case, j, alone_s, times):
     others = [ended[name] for name in ALTERNATIVES if name in ended]
     if others:
         ratio = auto_s / min(others)
-        # A run that was ended at the limit may prove that a bar is missed, or held, but not the contrary.
+        # A run that was ended at the limit may prove that a bar is missed, or met, but not the opposite.
         bars["over_best"] = (ratio, auto_bound, False if ratio > AUTO_OVER_BEST_MAX else None if auto_bound else True)
     linux_s, linux_bound = times["linux"]
     if linux_s is not None:
@@ -103,7 +103,7 @@ def ranks_rows(cases):
 
 
 def alone_rows(cases):
-    """Medians over plain Linux's: the main phase, or the latency and the time of 1 MiB for pingpong."""
+    """Medians relative to plain Linux's: the main phase, or the latency and the time of 1 MiB for pingpong."""
     arms = list(cases[0]["runs"])
     rows = []
     for case in cases:
@@ -159,7 +159,7 @@ def tables(result):
 
 
 def problems(result):
-    """What did not run and what did not end."""
+    """The cases that did not run or did not end."""
     found = []
     for case in [*result["sharing"], *result["ranks"], *result["alone"]]:
         for arm, runs in case["runs"].items():

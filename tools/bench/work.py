@@ -1,4 +1,4 @@
-"""The parallel programs that are scheduled: their commands, and an amount of work that takes a stated time alone."""
+"""The parallel programs that are scheduled: their commands, and an amount of work that takes a given time alone."""
 
 import dataclasses
 import shutil
@@ -19,7 +19,7 @@ class Work:
     program: str
     mpi: str
     transport: str  # tcp: two hosts with a CPU each; shm: this host
-    own: list  # the program and its options but for --iterations
+    own: list  # the program and its options except --iterations
     probe_iterations: int
     iterations: int = 0
     ranks: int = 2
@@ -29,7 +29,7 @@ class Work:
         return f"{self.program}, {self.mpi}, {self.transport}"
 
     def command(self, machine, iterations=None):
-        """What runs it; machine: see Machine."""
+        """The command that runs it; machine: see Machine."""
         words = [*self.own, "--iterations", iterations or self.iterations, "--json"]
         if self.transport == "tcp":
             return machine.hosts.words(self.mpi, self.ranks, words)
@@ -45,7 +45,7 @@ class Machine:
 
 
 def chosen(text, known, option):
-    """The words of a list with commas, all of them known."""
+    """The words of a comma-separated list, all of them known."""
     words = text.split(",")
     if unknown := set(words) - set(known):
         raise live.Failure(f"{option}: {', '.join(sorted(unknown))} unknown; there are {', '.join(known)}")
@@ -53,7 +53,7 @@ def chosen(text, known, option):
 
 
 def works(daemon, arguments):
-    """All that the options name and that is installed; what is left out is said."""
+    """Everything that the options name and that is installed; what is left out is reported."""
     found, loops = [], {}
     names = chosen(arguments.programs_list, PROGRAMS, "--programs-list")
     for transport in chosen(arguments.transport, TRANSPORTS, "--transport"):
@@ -85,14 +85,14 @@ def of_program(daemon, name, mpi, transport, directory, arguments, loops):
 
 
 def calibrate(work, runner, plain, machine, seconds):
-    """Sets the iterations that take it about so long alone, found in two steps of growing length.
+    """Sets the number of iterations that take it about this time alone, found in two steps of growing length.
 
-    Returns the run that did not end, as Runner.run does, or None when all is well.
+    Returns the run that did not end, as Runner.run does, or None when all went well.
     """
     iterations = work.probe_iterations
     for part in (0.25, 1):
         times_s = []
-        # The least of several tries, because the load of others only adds time.
+        # The minimum of several tries, because other load only adds time.
         for _ in range(3):
             done = runner.run(plain, work.command(machine, iterations), 1, 120)
             if not done.get("jobs"):

@@ -1,4 +1,4 @@
-"""The texts of tools/breakages*.toml stand in their files: the tool itself takes half an hour."""
+"""The texts of tools/breakages*.toml occur in their files: the tool itself takes half an hour."""
 
 import pathlib
 import tomllib

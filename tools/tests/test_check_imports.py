@@ -62,7 +62,7 @@ class CheckImports(unittest.TestCase):
         self.assertIn("room-cli must never see room-core, and does: room-cli -> room-api -> room-core", text)
 
     def test_core_sees_nothing(self):
-        # Outside the workspace's folder, else cargo takes it for a member.
+        # Outside the workspace's folder, otherwise cargo takes it for a member.
         outside = tempfile.TemporaryDirectory()
         self.addCleanup(outside.cleanup)
         other = pathlib.Path(outside.name)
@@ -105,7 +105,7 @@ class CheckImports(unittest.TestCase):
         self.assertIn("room-core: this known circle is not there any more", text)
 
     def test_what_is_no_circle(self):
-        # A module and its children, tests, comments, texts, and what only sounds alike.
+        # A module and its children, tests, comments, texts, and names that are only similar.
         self.source(
             lib="mod a;\nmod b;\n", a="mod inner;\npub struct A(inner::In);\n/* crate::b */\n#[cfg(test)]\nmod tests { use crate::b::B; }\n", a__inner="use super::A;\npub struct In;\n",
             b='use crate::a::A;\n// crate::b::B\nconst T: &str = "crate::b";\n#[cfg(test)]\nmod tests { use crate::a::A; }\n',

@@ -1,4 +1,4 @@
-"""experiments/collapses: the cases are whole, and the table says what the runs say."""
+"""experiments/collapses: the cases are complete, and the table agrees with the runs."""
 
 import importlib
 import pathlib
@@ -12,7 +12,7 @@ NAMES = ("cases", "runner", "report")
 
 
 def load():
-    """The modules of the folder; other experiments have modules of the same names, which stay theirs."""
+    """The modules of the folder; other experiments have modules with the same names, which are kept apart."""
     before = {name: sys.modules.pop(name, None) for name in NAMES}
     places = [str(FOLDER), str(FOLDER.parent), str(ROOT / "tools/bench")]
     sys.path[:0] = places

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: the files and folders that its map names are there."""
+"""CONTRIBUTING.md: the files and folders that its map names exist."""
 
 import pathlib
 import re

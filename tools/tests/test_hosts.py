@@ -1,4 +1,4 @@
-"""tools/bench/hosts: two hosts are made, are entered without a change of cgroups, and go, however their maker ends."""
+"""tools/bench/hosts: two hosts are created, are entered without a change of cgroups, and disappear, however their creator ends."""
 
 import pathlib
 import signal
@@ -15,7 +15,7 @@ from live import Failure  # noqa: E402
 
 
 def why_not():
-    """Why no hosts can be made here, or None."""
+    """Why no hosts can be created here, or None."""
     try:
         with hosts.Hosts():
             return None
@@ -85,7 +85,7 @@ class TwoHosts(unittest.TestCase):
         end = time.monotonic() + 10
         while any(hosts.namespace(int(pid)) for pid in anchors) and time.monotonic() < end:
             time.sleep(0.02)
-        # Not their /proc entry: whoever inherits them may be slow to bury them.
+        # Not their /proc entry: the process that inherits them may be slow to reap them.
         self.assertEqual([pid for pid in anchors if hosts.namespace(int(pid))], [])
         subprocess.run(["rm", "-r", directory], check=True)
 

@@ -1,4 +1,4 @@
-"""tools/leftovers: what appears after the first look is named, what was there is not, nor what a living process has."""
+"""tools/leftovers: what appears after the first listing is named, but neither what existed before nor what a live process has."""
 
 import os
 import pathlib

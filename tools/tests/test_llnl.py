@@ -67,7 +67,7 @@ class Numbers(unittest.TestCase):
             with contextlib.redirect_stderr(io.StringIO()):
                 journal = shared.Journal(path)
                 self.assertEqual(list(journal.entries), [1])
-                # What comes after the cut line is whole.
+                # Everything after the truncated line is intact.
                 journal.add(2, report={})
                 self.assertEqual(list(shared.Journal(path).entries), [1, 2])
 

@@ -1,4 +1,4 @@
-"""packaging/grafana and packaging/prometheus name no metric that the daemon does not have, and Prometheus takes the rules."""
+"""packaging/grafana and packaging/prometheus name only metrics that the daemon has, and Prometheus accepts the rules."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ KINDS = {"count": ("_total",), "gauge": ("",), "Counter": ("_total",), "Gauge": 
 
 
 def series():
-    """Every series that the sources make."""
+    """Every series that the sources define."""
     names = set()
     for path in DAEMON.rglob("*.rs"):
         text = path.read_text().split("#[cfg(test)]")[0]

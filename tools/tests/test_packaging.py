@@ -1,4 +1,4 @@
-"""packaging/etc/cosched.toml: as it is and with every key uncommented, the daemon takes it; a misspelt key it does not."""
+"""packaging/etc/cosched.toml: as it is and with every key uncommented, the daemon accepts it; a misspelt key it refuses."""
 
 import pathlib
 import re

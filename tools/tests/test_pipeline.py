@@ -1,4 +1,4 @@
-"""tools/bench/pipeline: what is made of made-up times."""
+"""tools/bench/pipeline: the results computed from made-up times."""
 
 import pathlib
 import sys

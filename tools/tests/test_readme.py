@@ -1,4 +1,4 @@
-"""README.md: the commands of its simulator chapter run as they stand, one after the other."""
+"""README.md: the commands of its simulator chapter run unchanged, one after the other."""
 
 import os
 import pathlib
@@ -17,7 +17,8 @@ class Readme(unittest.TestCase):
     def test_simulations_run_as_they_stand(self):
         text = (ROOT / "README.md").read_text()
         lines = re.findall(r"(?m)^(cosched (?:workload|sim|model predict) [^#\n]*?) *(?:#.*)?$", text)
-        # What needs a profile of a run is another chapter's, and comparing strategies takes minutes.
+        # Commands that need a profile of a run belong to another chapter, and comparing strategies
+        # takes minutes.
         lines = [line for line in lines if "--profile" not in line and "sim compare" not in line]
         self.assertGreater(len(lines), 7, lines)
         path = f"{BUILT}:{os.environ['PATH']}"

@@ -89,7 +89,8 @@ class Statements(unittest.TestCase):
             self.assertEqual(self.holding(statement, lambda metric, s, _: values[metric, s]), [expected])
 
     def test_the_published_tables_agree_with_what_the_paper_says_of_them(self):
-        # Only statements on responses in Tables 4 and 5 can be checked so. PB-SY at MPL 16 and the like are in the table itself.
+        # Only statements on responses in Tables 4 and 5 can be checked like this. PB-SY at MPL 16 and the like are in the table
+        # itself.
         def response(_, strategy, at):
             if "costs" in at:
                 return PUBLISHED["table5"]["rows"][strategy][PUBLISHED["table5"]["columns"].index(at["costs"])]
@@ -129,7 +130,7 @@ class Measures(unittest.TestCase):
         }
         found = runner.measures(output, 0.4, [1.0, 3.0])
         self.assertEqual((found["response"], found["wait"], found["execution"], found["unfinished"]), (4.0, 3.0, 1.0, 1))
-        # The last quarter of two jobs is the second alone: 6 s of a mean of 2 s.
+        # The last quarter of two jobs is the second job alone: 6 s of a mean of 2 s.
         self.assertEqual((found["stretch"], found["late_stretch"], found["compute_share"]), (2.0, 3.0, 0.75))
 
     def test_useful_work(self):
@@ -161,7 +162,7 @@ class TinyRun(unittest.TestCase):
 
     def assert_resumes(self, command, journal, found):
         lines = journal.read_text().splitlines(keepends=True)
-        # A torn line and two lost ones: only these are simulated again.
+        # A truncated line and two lost ones: only these are simulated again.
         journal.write_text("".join(lines[:-3]) + lines[-3][:40])
         again = subprocess.run(command, capture_output=True, text=True, timeout=300)
         self.assertEqual(again.returncode, 0, again.stderr)

@@ -1,4 +1,4 @@
-"""tools/rerun-failed: the tests of a log are found and run again; what they do then decides for noisy ones only."""
+"""tools/rerun-failed: the tests in a log are found and run again; the second result counts for noisy ones only."""
 
 import os
 import pathlib
@@ -67,7 +67,7 @@ def noisy(tests, kind="shares"):
 
 class RerunFailed(unittest.TestCase):
     def run_tool(self, log, cargo, listed, *options):
-        """The tool on this log, with a cargo that is this shell script and this list: its status and what it printed; the calls."""
+        """The tool on this log, with a cargo that is this shell script and this list: its status and output; the calls."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "log").write_text(log)

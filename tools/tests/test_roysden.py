@@ -11,7 +11,7 @@ NAMES = ("plan", "stats", "results", "report")
 
 
 def load():
-    """The modules of the folder; other experiments have modules of the same names, which stay theirs."""
+    """The modules of the folder; other experiments have modules with the same names, which are kept apart."""
     import importlib
 
     before = {name: sys.modules.pop(name, None) for name in NAMES}

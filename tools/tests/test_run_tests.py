@@ -1,4 +1,4 @@
-"""tools/run-tests: each test of the workspace is run once, in its lane, and what failed is told as cargo tells it."""
+"""tools/run-tests: each test of the workspace is run once, in its lane, and failures are reported in cargo's form."""
 
 import contextlib
 import importlib.util

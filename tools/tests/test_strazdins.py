@@ -16,7 +16,7 @@ PROGRAM = ROOT / "target/release/cosched"
 
 
 def load(*names):
-    """Modules of the folder; other experiments have modules of the same names, which stay theirs."""
+    """Modules of the folder; other experiments have modules with the same names, which are kept apart."""
     ours = {path.stem for path in FOLDER.glob("*.py")}
     others = {name: sys.modules.pop(name) for name in ours & sys.modules.keys()}
     sys.path.insert(0, str(FOLDER))
@@ -66,7 +66,7 @@ def messages(text):
 
 
 def run(text):
-    """Lets all tasks go as far as their messages come; returns what is left of each. Sends do not wait."""
+    """Lets all tasks run as far as their messages permit; returns what is left of each. Sends do not wait."""
     left = [collections.deque(unrolled(lines)) for lines in text.lines]
     flying, moved = collections.Counter(), True
     while moved:
@@ -99,7 +99,7 @@ class Programs(unittest.TestCase):
         for grid in GRIDS:
             self.assertAlmostEqual(made("matmul", 1000, grid).flops, 2 * 1000**3)
             for n in (600, 1000):
-                # Of lower order: the panel's divisions, b's column and the solve, 2 n² or so.
+                # Of lower order: the panel's divisions, b's column and the solve, about 2 n².
                 self.assertAlmostEqual(made("lu", n, grid).flops / (2 / 3 * n**3), 1, delta=5 / n)
 
     def test_matmul_gathers_what_equation_8_says(self):

@@ -1,4 +1,4 @@
-"""tools/bench wait: how arms are named, and what the report reads from made-up runs."""
+"""tools/bench wait: the names of arms, and what the report reads from made-up runs."""
 
 import pathlib
 import sys

@@ -44,7 +44,7 @@ impl Node {
     fn begin(&mut self, job: Box<Job>, place: Place) {
         let id = JobId(job.id);
         if self.has(id) {
-            // The part is of a cluster whose store was lost. Any process that came into its cgroup would become part of it.
+            // It is a part of a cluster whose store was lost. Any process that came into its cgroup would become part of it.
             self.member.part_ended(self.now, id, job.attempt, PartEnd::default());
             self.answer_launcher(id, Err(Refusal::NumberTaken(id)));
             return self.actions.push_back(Action::Taken(id));
