@@ -1,4 +1,5 @@
-//! Draws of skewness (D20): a hash of who, when and what, so that any two simulators draw the same.
+//! Random draws for skewness (D20): a hash of job, task, iteration and kind, so that any two simulators draw the same
+//! numbers.
 
 const G: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -17,7 +18,7 @@ fn absorb(h: u64, v: u64) -> u64 {
 
 #[inline]
 fn unit(h: u64) -> f64 {
-    // Signed conversions are one instruction.
+    // Signed conversions are a single instruction.
     (h >> 11) as i64 as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
@@ -38,7 +39,7 @@ impl Draws {
         (unit(absorb(h, 0)), unit(absorb(h, 1)))
     }
 
-    /// The number in [0, 1) of an iteration for any kind: 0 for computation, 1 for I/O, more for programs of one's own.
+    /// The number in [0, 1) of an iteration for any kind: 0 for computation, 1 for I/O, more for user-defined programs.
     #[inline]
     pub fn unit(self, iteration: u64, kind: u64) -> f64 {
         unit(absorb(absorb(self.0, iteration), kind))

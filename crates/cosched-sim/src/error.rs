@@ -1,4 +1,4 @@
-//! Why a simulation gave no result.
+//! Errors of a simulation.
 
 use crate::params::ParamsError;
 use crate::program::ProgramError;
@@ -25,7 +25,7 @@ pub enum SimError {
         /// Its place in the job list, from 0.
         index: usize,
     },
-    /// A job's program does not suit its number of tasks.
+    /// A job's program does not fit its number of tasks.
     #[error("job {index}: {error}")]
     Program {
         /// Its place in the job list, from 0.
@@ -33,7 +33,7 @@ pub enum SimError {
         /// What is wrong.
         error: ProgramError,
     },
-    /// Tasks wait for messages that nobody sends.
+    /// Tasks wait for messages that no task sends.
     #[error(
         "job {index} waits for ever: {what}\n  why: nobody sends that message\n  \
          hint: every recv needs a send of the other task; see the program"
@@ -41,16 +41,16 @@ pub enum SimError {
     Deadlock {
         /// Its place in the job list, from 0.
         index: usize,
-        /// Who waits for whom.
+        /// The waiting tasks, and those that they wait for.
         what: String,
     },
-    /// The parameters are impossible.
+    /// The parameters are invalid.
     #[error(transparent)]
     Params(#[from] ParamsError),
-    /// The caller said to stop.
+    /// The caller stopped the simulation.
     #[error("the simulation was stopped\n  why: its caller said so\n  hint: none is needed")]
     Stopped,
-    /// A law of conservation does not hold: the simulator is wrong.
+    /// A conservation law is violated: the simulator has a bug.
     #[error(
         "the simulator is wrong: {0}\n  why: a sum that must hold does not\n  hint: please report it with the input"
     )]

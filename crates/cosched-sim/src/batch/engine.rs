@@ -1,4 +1,4 @@
-//! The event loop: ends, submissions, passes.
+//! The event loop: ends, submissions, and passes over the queue.
 
 use super::filter::BatchJob;
 use super::queue::Queue;
@@ -13,7 +13,8 @@ use std::str::FromStr;
 pub enum Policy {
     /// First come, first served.
     Fcfs,
-    /// EASY backfilling: a later job may start if the first one's start, by the estimates, is not delayed.
+    /// EASY backfilling: a later job may start if that does not delay the start of the first one, according to the
+    /// estimates.
     Easy,
     /// EASY with the candidates for backfilling in the order of their estimates, shortest first.
     EasySjbf,
@@ -46,7 +47,7 @@ impl FromStr for Policy {
     }
 }
 
-/// When the queue is looked at.
+/// When passes over the queue happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EventOrder {
     /// At each instant after all ends and all submissions.
@@ -59,16 +60,16 @@ pub enum EventOrder {
 /// When every job started, in the order of the jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// Starts, µs.
+    /// Start times, µs.
     pub start_us: Vec<u64>,
     /// ∫ idle processors dt while jobs waited, processor · µs.
     pub idle_while_waiting: u128,
-    /// Passes over the queue: a measure of the work.
+    /// The number of passes over the queue: a measure of the work.
     pub passes: u64,
 }
 
-/// Schedules jobs, sorted by submission, on `procs` processors. No job is larger than the machine, and none runs
-/// longer than its estimate ([`super::Filter`] sees to both).
+/// Schedules jobs, sorted by submission, on `procs` processors. No job may be larger than the machine or run longer than
+/// its estimate ([`super::Filter`] ensures both).
 pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder) -> Schedule {
     let mut machine = Machine {
         jobs,
@@ -89,9 +90,10 @@ struct Machine<'a> {
     policy: Policy,
     now: u64,
     free: u32,
-    /// When running jobs end, and which they are.
+    /// The running jobs and their end times.
     ends: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When running jobs end by their estimates, and their processors; the last to end first, so that ends are cheap.
+    /// The running jobs' end times by their estimates, and their processors; the last to end first, so that ends are
+    /// cheap.
     promised: Vec<(u64, u32, u32)>,
     queue: Queue,
     schedule: Schedule,
@@ -150,7 +152,7 @@ impl Machine<'_> {
         self.promised.insert(place, (key.0, job, spec.size));
     }
 
-    /// Starts heads while they fit, then backfills.
+    /// Starts jobs from the head while they fit, then backfills.
     fn pass(&mut self) {
         self.schedule.passes += 1;
         while let Some(head) = self.queue.head() {

@@ -1,7 +1,8 @@
-//! EASY backfilling whose queue is in the order of fair share: the planner's rule (core `cluster/fair.rs`), on a batch machine.
+//! EASY backfilling with the queue in fair-share order: the planner's rule (core `cluster/fair.rs`), on a batch machine.
 //!
-//! Usage is processors times run time, and fades; the head is the job that counts as having come first. At each instant
-//! all ends come first, then all submissions, then one pass. A pass looks at all who wait: the order is another one each time.
+//! Usage is processors times run time, and decays; the head is the job that counts as having come first. At each instant all
+//! ends come first, then all submissions, then one pass. A pass considers all waiting jobs, because the order differs each
+//! time.
 
 use super::engine::Schedule;
 use super::filter::BatchJob;
@@ -33,7 +34,7 @@ struct Machine<'a> {
     free: u32,
     running: Vec<u32>,
     waiting: Vec<u32>,
-    /// What the jobs of each user that are over have used.
+    /// The usage of each user's ended jobs.
     used: BTreeMap<u32, Usage>,
     schedule: Schedule,
 }
@@ -83,7 +84,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Those who wait, in the order in which they are served.
+    /// The waiting jobs, in the order in which they are served.
     fn in_order(&self) -> Vec<u32> {
         let now = time(self.now);
         let left = |(user, usage): (&u32, &Usage)| (*user, usage.left(now, self.fair.half_life_ns));

@@ -3,9 +3,10 @@
 use crate::workload::swf::Record;
 use serde::Serialize;
 
-/// Later submissions and longer jobs (about 31 years) are not believed.
+/// Later submissions and longer jobs (more than about 31 years) are rejected.
 const SECONDS_MAX: f64 = 1e9;
-/// Nor are logs of more run time together: one job after the other they would still end before the clock does.
+/// So are logs with more total run time: with jobs one after the other, the schedule must still end before the clock
+/// overflows.
 const TOTAL_SECONDS_MAX: f64 = 1e12;
 
 /// A job for batch scheduling. Times are integer microseconds.
@@ -13,7 +14,7 @@ const TOTAL_SECONDS_MAX: f64 = 1e12;
 pub struct BatchJob {
     /// Its number in the log.
     pub number: u64,
-    /// Its user's number; 0 when it is not known.
+    /// Its user's number; 0 when unknown.
     pub user: u32,
     /// When it is submitted.
     pub submit_us: u64,
@@ -21,14 +22,14 @@ pub struct BatchJob {
     pub size: u32,
     /// How long it runs, at least 1; at most `estimate_us`.
     pub run_us: u64,
-    /// How long its user says that it runs.
+    /// The user's estimate of the run time.
     pub estimate_us: u64,
 }
 
-/// Records that were left out, by the first rule that they break.
+/// Records that were left out, by the first rule that they violate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// Lines that are no records.
+    /// Lines that are not records.
     pub malformed: u64,
     /// Neither requested nor allocated processors are known.
     pub size_unknown: u64,
@@ -45,12 +46,12 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// All together.
+    /// The total.
     pub fn total(&self) -> u64 {
         self.by_reason().iter().map(|(_, count)| count).sum()
     }
 
-    /// Each reason in words, and its count.
+    /// Each reason in words, with its count.
     pub fn by_reason(&self) -> [(&'static str, u64); 7] {
         [
             ("lines that are no jobs", self.malformed),
@@ -64,7 +65,7 @@ impl Dropped {
     }
 }
 
-/// Takes in records, keeps jobs.
+/// Takes records and keeps the valid jobs.
 #[derive(Clone, Debug)]
 pub struct Filter {
     procs: u32,
@@ -76,7 +77,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// For a machine of so many processors.
+    /// For a machine of `procs` processors.
     pub fn new(procs: u32) -> Filter {
         Filter { procs, jobs: Vec::new(), dropped: Dropped::default(), cut_to_estimate: 0, total_s: 0.0 }
     }
@@ -107,12 +108,12 @@ impl Filter {
         self.jobs.push(BatchJob { number, user, submit_us: us(submit_s), size, run_us, estimate_us });
     }
 
-    /// Counts lines that were no records.
+    /// Counts lines that are not records.
     pub fn malformed(&mut self, lines: u64) {
         self.dropped.malformed += lines;
     }
 
-    /// The jobs by submission (ties in the order of the log), what was left out, and how many run times were cut to
+    /// The jobs by submission (ties in the order of the log), the records left out, and how many run times were cut to
     /// their estimates.
     pub fn finish(mut self) -> (Vec<BatchJob>, Dropped, u64) {
         self.jobs.sort_by_key(|job| job.submit_us);

@@ -1,7 +1,7 @@
-//! Batch scheduling (space sharing) of a log: what operators have today, and what coscheduling is compared with.
+//! Batch scheduling (space sharing) of a log: what operators use today, and what coscheduling is compared with.
 //!
 //! At each instant all ends come first, then all submissions, then one pass over the queue (docs/workloads.md, Backfilling):
-//! the order alone moves mean slowdowns by per cents, so it is fixed, and named in every result.
+//! the order alone changes mean slowdowns by per cents, so it is fixed, and named in every result.
 
 mod engine;
 mod fair;

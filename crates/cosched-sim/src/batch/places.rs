@@ -1,5 +1,5 @@
-//! Which processors a schedule used: always the lowest free ones. Space sharing never needs more than a count to be
-//! right, so this is done afterwards, for those who want to draw it.
+//! Which processors a schedule used: always the lowest free ones. Space sharing needs only a count to be correct, so
+//! this is computed afterwards, for drawing.
 
 use super::engine::Schedule;
 use super::filter::BatchJob;

@@ -1,8 +1,9 @@
-//! The queue of a batch machine. Its head is the oldest job; the others are looked at in the order of backfilling:
-//! by submission, or by estimate.
+//! The queue of a batch machine. Its head is the oldest job; the others are considered in the order of backfilling: by
+//! submission, or by estimate.
 //!
-//! A pass over a long queue must not look at every job: after each of 77,000 ends it would. So the jobs are leaves of a tree
-//! whose nodes know the smallest size and the shortest estimate below, and branches in which nothing fits are skipped.
+//! A pass over a long queue must not visit every job, because there is a pass after each of 77,000 ends. So the jobs are
+//! leaves of a tree whose nodes store the smallest size and the shortest estimate below, and branches in which nothing fits
+//! are skipped.
 
 use super::engine::Policy;
 use super::filter::BatchJob;
@@ -15,10 +16,10 @@ struct Least {
     estimate_us: u64,
 }
 
-/// Nobody waits.
+/// No waiting job.
 const NOBODY: Least = Least { size: u32::MAX, estimate_us: u64::MAX };
 
-/// For a job: whether it fits. For several: whether one of them might.
+/// For a single job: whether it fits. For several: whether one of them might.
 fn takes(hole: &Hole, least: Least) -> bool {
     hole.takes(least.size.into(), Some(least.estimate_us))
 }
@@ -59,7 +60,7 @@ impl Queue {
         self.count == 0
     }
 
-    /// The oldest job.
+    /// The oldest waiting job.
     pub(super) fn head(&mut self) -> Option<u32> {
         if self.is_empty() {
             return None;
@@ -68,14 +69,14 @@ impl Queue {
         Some(self.head as u32)
     }
 
-    /// A job was submitted; jobs come in their order.
+    /// Adds a submitted job; jobs must be added in order.
     pub(super) fn push(&mut self, job: u32, spec: &BatchJob) {
         self.waiting[job as usize] = true;
         self.count += 1;
         self.set(job, Least { size: spec.size, estimate_us: spec.estimate_us });
     }
 
-    /// A job starts.
+    /// Removes a job that starts.
     pub(super) fn remove(&mut self, job: u32) {
         self.waiting[job as usize] = false;
         self.count -= 1;
@@ -115,7 +116,7 @@ impl Queue {
                 node *= 2;
                 continue;
             }
-            // Up until there is a right neighbour; none is left after the last branch.
+            // Up to a node that has a right neighbour; there is none after the last branch.
             while node % 2 == 1 {
                 node /= 2;
             }

@@ -1,11 +1,11 @@
-//! Batsim's `jobs.csv` (columns of its 5.x documentation): evalys and other tools draw from it.
+//! Batsim's `jobs.csv` (columns of its 5.x documentation), which evalys and other tools read.
 
 use super::engine::Schedule;
 use super::filter::BatchJob;
 use super::places::{allocate, interval_set};
 use std::io::{self, Write};
 
-/// The first line.
+/// The header line.
 pub const JOBS_CSV_HEADER: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,\
      requested_time,success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
      allocated_resources,consumed_energy,metadata";
@@ -13,7 +13,7 @@ pub const JOBS_CSV_HEADER: &str = "job_id,workload_name,profile,submission_time,
 /// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_jobs_csv(
     mut out: impl Write,
     workload: &str,
@@ -29,7 +29,7 @@ pub fn write_jobs_csv(
     for ((job, start), places) in jobs.iter().zip(&schedule.start_us).zip(&places) {
         let seconds = |us: u64| us as f64 / 1e6;
         let finish = start + job.run_us;
-        // At its estimate the machine ends a job.
+        // The machine ends a job at its estimate.
         let (success, state) = if job.run_us < job.estimate_us {
             (1, "COMPLETED_SUCCESSFULLY")
         } else {

@@ -1,4 +1,4 @@
-//! What a schedule is worth.
+//! The quality of a schedule.
 
 use super::engine::Schedule;
 use super::filter::BatchJob;
@@ -9,25 +9,25 @@ use serde::Serialize;
 /// `max(1, flow / max(run, 10 s))`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Jobs.
+    /// The number of jobs.
     pub jobs_used: u64,
     /// Mean time from submission to start, s.
     pub mean_wait_s: f64,
     /// Mean time from submission to end, s.
     pub mean_flow_s: f64,
-    /// The longest one, s.
+    /// The longest time from submission to end, s.
     pub max_flow_s: f64,
     /// Mean flow / run time.
     pub mean_slowdown: f64,
     /// Mean bounded slowdown.
     pub avebsld: f64,
-    /// Its median.
+    /// Median of the bounded slowdown.
     pub median_bsld: f64,
-    /// 95 % of jobs have less.
+    /// 95th percentile of the bounded slowdown.
     pub p95_bsld: f64,
-    /// 99 % of jobs have less.
+    /// 99th percentile of the bounded slowdown.
     pub p99_bsld: f64,
-    /// The largest one.
+    /// The largest bounded slowdown.
     pub max_bsld: f64,
     /// Mean of `max(1, flow / (size · max(run, 10 s)))`.
     pub mean_bsld_per_processor: f64,
@@ -35,11 +35,11 @@ pub struct Summary {
     pub utilization: f64,
     /// From the first submission to the last end, s.
     pub makespan_s: f64,
-    /// The part of processors · makespan that was idle while jobs waited.
+    /// The fraction of processors · makespan that was idle while jobs waited.
     pub loss_of_capacity: f64,
 }
 
-/// The metrics; none without jobs.
+/// The metrics; `None` without jobs.
 pub fn summarise(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Option<Summary> {
     let seconds = |us: u64| us as f64 / 1e6;
     let first = jobs.first()?.submit_us;

@@ -1,4 +1,4 @@
-//! The engine against the rules written down naively, and what must hold for any schedule.
+//! Compares the engine with a naive implementation of the rules, and checks what must hold for any schedule.
 
 use super::*;
 use proptest::prelude::*;
@@ -125,7 +125,7 @@ fn job(submit_s: u64, size: u32, run_s: u64, estimate_s: u64) -> BatchJob {
 
 #[test]
 fn a_hole_is_filled_without_delaying_the_head() {
-    // 3 of 4 processors until 100; the head needs 2; one job ends in time, one does not but leaves enough over.
+    // 3 of 4 processors until 100; the head needs 2; one job ends in time, one does not but leaves enough free.
     let jobs = [job(0, 3, 100, 100), job(1, 3, 10, 10), job(2, 1, 99, 200), job(3, 1, 10, 20)];
     let starts = |policy| {
         let schedule = simulate(&jobs, 4, policy, EventOrder::All);
@@ -176,7 +176,7 @@ proptest! {
     }
 }
 
-/// The first user has the machine for an hour, and asks for more; the second comes last, and is next.
+/// The first user has the machine for an hour, and requests more; the second comes last, and is next.
 #[test]
 fn who_has_used_little_comes_first_by_fair_share() {
     let hour = 3600;

@@ -1,4 +1,4 @@
-//! Jobs come and go: the arrival queue, places on nodes, ends (D7, D17, D25).
+//! Jobs start and end: the arrival queue, places on nodes, ends (D7, D17, D25).
 
 use super::engine::{JobRun, Sim};
 use super::process::{Pid, Process, State};
@@ -50,7 +50,8 @@ impl<O: Observer> Sim<'_, O> {
         }
         let cpus = self.config.cpus_per_node;
         let node_max = self.params.level_max() * cpus;
-        // How many processes the node of each free place has before it; a job has at most one for each CPU there.
+        // For each free place, how many processes its node has before it; a job has at most one process for each CPU of
+        // a node.
         let of_node = |(node, state): (usize, &super::engine::Node)| {
             let free = (node_max - state.places_used).min(cpus);
             (0..free).map(move |more| (state.places_used + more, node as u32)).collect::<Vec<_>>()
@@ -68,8 +69,8 @@ impl<O: Observer> Sim<'_, O> {
         Some(nodes)
     }
 
-    /// EASY (Lifka 1995): the first job gets the earliest time at which enough CPUs will be free if all run as long as
-    /// they are believed to; others may start now if they end before that time or take CPUs that it does not need.
+    /// EASY (Lifka 1995): the first job gets the earliest time at which enough CPUs will be free if all jobs run as
+    /// long as estimated; others may start now if they end before that time or take CPUs that it does not need.
     fn backfill(&mut self) {
         let Some(first) = self.queue.front().map(|job| &self.jobs[*job as usize]) else { return };
         let needed = first.tasks;
@@ -98,7 +99,7 @@ impl<O: Observer> Sim<'_, O> {
         let run = &mut self.jobs[job as usize];
         run.times.start_ns = Some(self.now_ns);
         run.places = places;
-        // It could be written out when the job list was read.
+        // Cannot fail: it was expanded once when the job list was read.
         let codes = run.work.codes(&self.params).unwrap_or_default();
         let process = |(task, (code, node)): (usize, (Code, u32))| {
             let draws = Draws::new(self.params.seed, job.into(), task as u64);
@@ -119,7 +120,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// The current process has come to its end (D25).
+    /// The current process has ended (D25).
     pub(super) fn exit(&mut self, cpu: usize) {
         let Some(pid) = self.take_current(cpu, State::Ended) else { return };
         let node = self.cpus[cpu].node;
@@ -158,7 +159,7 @@ impl<O: Observer> Sim<'_, O> {
         self.admit();
     }
 
-    /// Books free places since the last change of queue or places.
+    /// Accounts for the free places since the last change of queue or places.
     pub(super) fn account_waiting(&mut self) {
         let elapsed_ns = self.now_ns - std::mem::replace(&mut self.waiting_since_ns, self.now_ns);
         if elapsed_ns == 0 || self.queue.is_empty() {

@@ -1,10 +1,10 @@
-//! Auto: each job is a gang or local, as what it is seen to do asks for (core's `policy/auto.rs`).
+//! Auto: each job is a gang or local, according to its observed behaviour (core's `policy/auto.rs`).
 //!
-//! The rows of the matrix decide who may stand in the queues of the nodes: local jobs always, gangs while their row is
-//! current. In the queues the node's own scheduler decides, as on a live node. A gang whose row is not current is a guest:
-//! it runs where the queue is empty, the rows after the current one first, and leaves at once. Local jobs keep their
-//! cells, as their processes cannot move to other nodes, but a row without gangs has no turn. A boundary costs what the
-//! context switches cost.
+//! The rows of the matrix decide which processes may be in the queues of the nodes: local jobs always, gangs while their
+//! row is current. In the queues the node's own scheduler decides, as on a live node. A gang whose row is not current is a
+//! guest: it runs where the queue is empty, the rows after the current one first, and leaves at once. Local jobs keep
+//! their cells, because their processes cannot move to other nodes, but a row without gangs has no turn. A boundary costs
+//! what the context switches cost.
 
 use super::engine::{Doing, Sim};
 use super::gang::Gang;
@@ -13,15 +13,15 @@ use crate::observe::Observer;
 use crate::strategy::Strategy;
 use cosched_core::{Auto, AutoConfig, Choice, Disposition, Policy, Seen, Wait};
 
-/// What jobs do is looked at when all rows had their turns, but not more often than this.
+/// The behaviour of jobs is examined when all rows have had their turns, but not more often than this.
 const WINDOW_NS_MIN: u64 = 200_000_000;
 
-/// What a job is seen to do in the present window, and what was chosen for it.
+/// The observed behaviour of a job in the present window, and the choice made for it.
 #[derive(Debug)]
 pub(super) struct Watched {
     auto: Auto,
     row: usize,
-    /// Since when the window and the present turn count for it.
+    /// When the window and the present turn began for it.
     window_ns: u64,
     turn_ns: u64,
     cpu_ns: u64,
@@ -53,7 +53,7 @@ impl<O: Observer> Sim<'_, O> {
         self.params.strategy == Strategy::Auto
     }
 
-    /// A job has its cells.
+    /// Starts observing a job, which has got its cells.
     pub(super) fn watch(&mut self, job: u32) {
         let row = self.gang.as_ref().and_then(|gang| gang.row_of(job));
         let watched = &mut self.jobs[job as usize].watched;
@@ -61,7 +61,7 @@ impl<O: Observer> Sim<'_, O> {
         watched.row = row.unwrap_or(0) as usize;
     }
 
-    /// Whether a process may run at most where nobody else can: a gang's out of its turn (auto, live).
+    /// Whether a process may only run where no other process can: a gang's outside its turn (auto, live).
     pub(super) fn is_guest(&self, pid: Pid) -> bool {
         if let Some(to) = self.disposition(pid) {
             return to != Disposition::Run;
@@ -81,7 +81,7 @@ impl<O: Observer> Sim<'_, O> {
         node.levels.best().is_some() || node.fair.waiting().next().is_some()
     }
 
-    /// Somebody stands in the queue: guests leave as soon as they can.
+    /// A process was added to the queue: guests leave as soon as they can.
     pub(super) fn guests_leave(&mut self, node: usize) {
         for cpu in self.cpus_of(node) {
             if self.cpus[cpu].current.is_some_and(|pid| self.is_guest(pid)) {
@@ -90,7 +90,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Whom a CPU runs whose node's queue is empty.
+    /// The process that a CPU runs if its node's queue is empty.
     pub(super) fn pick_guest(&self, cpu: usize) -> Option<Pid> {
         if self.is_live() {
             return self.pick_filler(cpu);
@@ -100,7 +100,7 @@ impl<O: Observer> Sim<'_, O> {
         gang.other_rows().find_map(|row| cells().find_map(|cell| self.ready_in_cell(gang, row, cell)))
     }
 
-    /// A process has had a CPU. What a gang has as a guest is not of its slots.
+    /// A process has used a CPU. CPU time that a gang used as a guest does not count for its slots.
     pub(super) fn watch_cpu(&mut self, pid: Pid, ns: u64) {
         if self.is_live() {
             return self.sample(pid, ns);
@@ -114,13 +114,13 @@ impl<O: Observer> Sim<'_, O> {
         watched.spin_ns += if spins { ns } else { 0 };
     }
 
-    /// A process was blocked since then.
+    /// A process was blocked since `since_ns`.
     pub(super) fn watch_block(&mut self, job: u32, since_ns: u64) {
         let watched = &mut self.jobs[job as usize].watched;
         watched.block_ns += self.now_ns - since_ns.max(watched.window_ns);
     }
 
-    /// A turn is over: the next row with gangs has its own, and now and then it is looked at what jobs did.
+    /// A turn is over: the next row with gangs gets its own, and from time to time the behaviour of the jobs is examined.
     pub(super) fn next_turn(&mut self) {
         let (now_ns, live) = (self.now_ns, |job: &u32| !self.jobs[*job as usize].processes.is_empty());
         let live: Vec<u32> = (0..self.jobs.len() as u32).filter(live).collect();
@@ -182,7 +182,7 @@ impl<O: Observer> Sim<'_, O> {
             waits: std::mem::take(&mut watched.waits),
             spin_ns: std::mem::take(&mut watched.spin_ns),
             block_ns: std::mem::take(&mut watched.block_ns),
-            // All waits are hooked ones here, and those of a gang spin for longer.
+            // All waits are hooked here, and those of a gang just spin for longer.
             blocks: 0,
             hooked: true,
             rivals,
@@ -193,7 +193,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Other jobs that want a CPU that this one has processes on; or only the local ones.
+    /// The number of other jobs that have processes on this job's nodes; with `local`, of local jobs only.
     fn rivals(&self, job: u32, local: bool) -> u32 {
         let run = &self.jobs[job as usize];
         let on_its_nodes = run.processes.iter().flat_map(|process| &self.nodes[process.node as usize].table);
@@ -204,14 +204,15 @@ impl<O: Observer> Sim<'_, O> {
         others.len() as u32
     }
 
-    /// Turns and choices are others now than when `before` was noted: guests come into the queues, and others leave them.
+    /// Turns or choices have changed since `before` was recorded: processes that are no longer guests enter the queues,
+    /// and new guests leave them.
     fn change_places(&mut self, before: &[(Pid, bool)]) {
         let changed = before.iter().filter(|(pid, guest)| self.is_guest(*pid) != *guest);
         let (enter, leave): (Vec<_>, Vec<_>) = changed.copied().partition(|(_, guest)| *guest);
         leave.into_iter().for_each(|(pid, _)| self.leave_queue(pid));
         enter.into_iter().for_each(|(pid, _)| self.enter_queue(pid));
         for cpu in 0..self.cpus.len() {
-            // Also for how long to spin may be another.
+            // Because the spin time may have changed, too.
             if matches!(self.cpus[cpu].doing, Doing::User | Doing::Nothing) {
                 self.stop(cpu);
                 self.resume(cpu);

@@ -1,4 +1,4 @@
-//! Laws that hold: queues during the run, sums at its end.
+//! Checks of laws: queues during the run, sums at its end.
 
 use super::engine::Sim;
 use super::levels::TOP;
@@ -9,7 +9,7 @@ use cosched_core::Endpoint;
 use std::collections::BTreeMap;
 
 impl<O: Observer> Sim<'_, O> {
-    /// Every process is in exactly one place. Of a node, or of all where jobs came, went or changed turns.
+    /// Every process is in exactly one place. Checks one node, or all nodes if jobs started, ended or changed turns.
     pub(super) fn check_queues(&mut self, node: Option<usize>) {
         let nodes = node.map_or(0..self.nodes.len(), |node| node..node + 1);
         let cpus = self.cpus_of(nodes.start).start..self.cpus_of(nodes.end - 1).end;
@@ -53,7 +53,7 @@ impl<O: Observer> Sim<'_, O> {
         (!right).then(|| format!("CPU {cpu} runs {pid:?}, which is not running"))
     }
 
-    /// A job has ended: its messages and iterations are those that it should have.
+    /// A job has ended: its numbers of messages and iterations must be the expected ones.
     pub(super) fn check_job(&mut self, job: u32) {
         let run = &self.jobs[job as usize];
         let iterations: u64 = run.processes.iter().map(|process| process.iterations).sum();
@@ -68,7 +68,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// The sums of the run (D26). `complete`: all jobs have ended.
+    /// Checks the sums of the run (D26). `complete`: all jobs have ended.
     pub(super) fn check_conservation(&self, complete: bool) -> Option<String> {
         let (out, cpu) = (&self.out, &self.out.cpu);
         let of_jobs = [cpu.compute_ns, cpu.message_ns, cpu.spin_ns];
@@ -92,7 +92,7 @@ impl<O: Observer> Sim<'_, O> {
         None
     }
 
-    /// Jobs that have their nodes wait for messages, all of them, and no message is on its way: that is for ever.
+    /// All processes of the started jobs wait for messages, and no message is in transit: that lasts for ever.
     pub(super) fn deadlock(&self) -> Option<SimError> {
         let started = || self.jobs.iter().filter(|job| !job.processes.is_empty());
         let waits = |process: &Process| {
@@ -104,7 +104,7 @@ impl<O: Observer> Sim<'_, O> {
         stuck.then(|| self.stuck())
     }
 
-    /// Nothing can happen any more, and some jobs have not ended.
+    /// The error if no event is left, and some jobs have not ended.
     pub(super) fn stuck(&self) -> SimError {
         let who = self.jobs.iter().enumerate().find_map(|(index, job)| {
             let (task, from) = job.processes.iter().enumerate().find_map(|(task, p)| Some((task, p.awaits()?)))?;

@@ -1,4 +1,4 @@
-//! A CPU: what it does now, and what it does next (D6, D22).
+//! A CPU: its present activity, and what it does next (D6, D22).
 
 use super::engine::{Doing, Effect, Sim, Work};
 use super::event::Kind;
@@ -7,7 +7,7 @@ use crate::observe::{Activity, Observer, Slice};
 use crate::program::Op;
 use cosched_core::Wait;
 
-/// Why a network interface or a device interrupts.
+/// Why a network interface or a device raises an interrupt.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Interrupt {
     Wake(Pid),
@@ -15,7 +15,7 @@ pub(super) enum Interrupt {
 }
 
 impl<O: Observer> Sim<'_, O> {
-    /// Ends what a CPU does, and books it. The CPU does nothing then.
+    /// Ends a CPU's activity, and accounts for it. The CPU does nothing then.
     pub(super) fn stop(&mut self, cpu: usize) {
         let activity = self.book(cpu);
         let now_ns = self.now_ns;
@@ -30,7 +30,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Books what a CPU has done so far; it goes on.
+    /// Accounts for a CPU's activity so far; the activity continues.
     pub(super) fn book(&mut self, cpu: usize) -> Option<Activity> {
         let state = &mut self.cpus[cpu];
         let elapsed_ns = self.now_ns - std::mem::replace(&mut state.booked_ns, self.now_ns);
@@ -58,7 +58,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// The current process has run for a time.
+    /// Accounts for the time that the current process has run.
     fn book_user(&mut self, cpu: usize, elapsed_ns: u64) -> Activity {
         let Some(pid) = self.cpus[cpu].current else {
             self.broken.get_or_insert(format!("CPU {cpu} runs nobody"));
@@ -89,7 +89,7 @@ impl<O: Observer> Sim<'_, O> {
         Activity::Compute
     }
 
-    /// Begins something, for a time or until it is stopped.
+    /// Begins an activity, for a given time or until it is stopped.
     pub(super) fn begin(&mut self, cpu: usize, doing: Doing, for_ns: Option<u64>) {
         self.stop(cpu);
         let state = &mut self.cpus[cpu];
@@ -100,7 +100,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// What a CPU does has come to its end.
+    /// A CPU's activity has ended.
     pub(super) fn cpu_end(&mut self, cpu: usize, generation: u64) {
         if self.cpus[cpu].generation != generation {
             return;
@@ -115,7 +115,7 @@ impl<O: Observer> Sim<'_, O> {
         self.resume(cpu);
     }
 
-    /// Decides what a CPU that does nothing does next: kernel work, else its current process, else another one.
+    /// Decides what an idle CPU does next: kernel work, else its current process, else another one.
     pub(super) fn resume(&mut self, cpu: usize) {
         while matches!(self.cpus[cpu].doing, Doing::Nothing) {
             if let Some(work) = self.cpus[cpu].kernel.pop_front() {
@@ -133,8 +133,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Somebody has become ready on this node: CPUs that have nothing to do look again, and then those that should
-    /// choose again.
+    /// A process has become ready on this node: idle CPUs choose first, and then those that should choose again.
     pub(super) fn kick(&mut self, node: usize) {
         let own = self.own_idle_cpu(node);
         for cpu in own.into_iter().chain(self.cpus_of(node)) {
@@ -145,7 +144,7 @@ impl<O: Observer> Sim<'_, O> {
         self.reschedule_node(node);
     }
 
-    /// The CPU on which the next process ran last, if that has nothing to do: no switch is paid there.
+    /// The CPU on which the next process ran last, if that is idle: no switch has to be paid there.
     fn own_idle_cpu(&mut self, node: usize) -> Option<usize> {
         let next = if self.is_fair() {
             self.nodes[node].fair.choose(None, false)
@@ -205,7 +204,7 @@ impl<O: Observer> Sim<'_, O> {
         Some(pid)
     }
 
-    /// Lets the current process do all that takes no time, up to something that does.
+    /// Executes all operations of the current process that take no time, up to one that does.
     fn advance(&mut self, cpu: usize) {
         let Some(pid) = self.cpus[cpu].current else { return };
         let skew = self.params.skew;
@@ -252,7 +251,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// A process sends a message to `other` or takes one of it, and pays for that where messages cost CPU time.
+    /// A process sends a message to `other` or receives one from it, and pays for that where messages cost CPU time.
     fn message_cpu(&mut self, pid: Pid, other: u32, bytes: u64, sends: Option<(u32, u64)>) {
         let left_ns = self.route(pid, other).map_or(0, |route| match sends {
             Some(_) => route.send_cpu_ns(bytes),
@@ -261,20 +260,20 @@ impl<O: Observer> Sim<'_, O> {
         self.process(pid).step = Step::Message { left_ns, sends };
     }
 
-    /// How long a process spins before it does something else; `None` for ever (D13, D14).
+    /// How long a process spins before it does something else; `None`: for ever (D13, D14).
     fn spin_limit_ns(&mut self, pid: Pid, from: u32, yielded: bool) -> Option<u64> {
         let limited = match self.wait_of(pid) {
             Wait::Busy => false,
             Wait::SpinBlock => true,
             Wait::SpinYield => !yielded || self.params.readings.yield_again,
         };
-        // A time of 0 would never end: it looks at least once.
+        // A time of 0 would never end: it polls at least once.
         let of_route_ns = self.route(pid, from).and_then(|route| route.poll_ns).map(|ns| ns.max(1));
         let fixed_ns = of_route_ns.unwrap_or(self.params.spin_ns);
         limited.then(|| self.process(pid).own_spin_ns().unwrap_or(fixed_ns))
     }
 
-    /// A computation has ended or a spin time is over; a computation's process just goes on.
+    /// A computation has ended or a spin time is over; after a computation the process just continues.
     fn limit_reached(&mut self, cpu: usize) {
         let Some(pid) = self.cpus[cpu].current else { return };
         if self.process(pid).awaits().is_none() {
@@ -290,7 +289,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// The message that the current process waits for has come: it goes on if it really runs now.
+    /// The message that the current process waits for has arrived: the process continues if it really runs now.
     pub(super) fn consume(&mut self, cpu: usize) {
         if matches!(self.cpus[cpu].doing, Doing::User) {
             self.stop(cpu);
@@ -315,7 +314,7 @@ impl<O: Observer> Sim<'_, O> {
         self.out.task_iterations += 1;
         let (nominal_ns, useful_ns) = match self.jobs[pid.job as usize].shape(&self.params) {
             Some(shape) => (shape.iteration_ns(), shape.compute_ns + shape.communicate_ns),
-            // Nobody knows a program's ideal communication.
+            // The ideal communication of a program is unknown.
             None => (computed_ns + slept_ns, computed_ns),
         };
         self.out.nominal_ns += nominal_ns;
@@ -378,7 +377,7 @@ impl<O: Observer> Sim<'_, O> {
         self.cpus[cpu].current.is_none() && matches!(self.cpus[cpu].doing, Doing::Nothing)
     }
 
-    /// Lets kernel work that waits begin, unless a switch or other kernel work is under way.
+    /// Starts waiting kernel work, unless a switch or other kernel work is in progress.
     pub(super) fn serve_kernel(&mut self, cpu: usize) {
         if matches!(self.cpus[cpu].doing, Doing::User | Doing::Nothing) {
             self.stop(cpu);
@@ -386,7 +385,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// What kernel work does at its end.
+    /// Applies the effect of kernel work at its end.
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Wake(pid) => {

@@ -20,16 +20,16 @@ use crate::strategy::Strategy;
 use cosched_core::Wait;
 use std::collections::VecDeque;
 
-/// Between two calls of the watcher, in events.
+/// The number of events between two calls of the watcher.
 const WATCH_EVENTS: u64 = 1 << 16;
 
-/// Between two looks for a deadlock, while nothing but clocks moves.
+/// The time between two checks for a deadlock, while only clocks advance.
 const DEADLOCK_CHECK_NS: u64 = 1_000_000_000;
 
-/// No job arrives later, so that times stay far from overflow.
+/// The latest permitted arrival, so that times stay far from overflow.
 const ARRIVAL_NS_MAX: u64 = 100 * 366 * 86_400 * 1_000_000_000;
 
-/// A piece of kernel work (D22). What it does, it does at its end.
+/// A piece of kernel work (D22). Its effect happens at its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) cost_ns: u64,
@@ -42,17 +42,17 @@ pub(super) enum Effect {
     Wake(Pid),
     /// An interrupt of DCS that moves a process to the head of the highest level.
     Demand(Pid),
-    /// None any more: PB and yields act first and take their time afterwards.
+    /// No effect: PB and yields act first and take their time afterwards.
     Charge,
 }
 
-/// What a CPU does.
+/// A CPU's activity.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Doing {
     Nothing,
     Switch,
     Kernel(Work),
-    /// Its current process runs.
+    /// The current process runs.
     User,
 }
 
@@ -60,18 +60,18 @@ pub(super) enum Doing {
 pub(super) struct Cpu {
     pub(super) node: usize,
     pub(super) current: Option<Pid>,
-    /// Who had it last, for the cost of switches (D6).
+    /// The last process that had it, for the cost of switches (D6).
     pub(super) last_owner: Option<Pid>,
     pub(super) doing: Doing,
-    /// Since when.
+    /// When the activity began.
     pub(super) since_ns: u64,
-    /// Until when its time is booked.
+    /// The time up to which the activity is accounted for.
     pub(super) booked_ns: u64,
-    /// Grows with everything that it begins, so that ends of what was stopped are known.
+    /// Incremented with each activity, so that end events of stopped activities can be recognised.
     pub(super) generation: u64,
     /// It should choose again as soon as it can.
     pub(super) resched: bool,
-    /// Kernel work that waits.
+    /// Waiting kernel work.
     pub(super) kernel: VecDeque<Work>,
 }
 
@@ -79,16 +79,16 @@ pub(super) struct Cpu {
 pub(super) struct Node {
     /// Ready processes (the paper's model).
     pub(super) levels: Levels,
-    /// Those that can run (the fair scheduler).
+    /// Runnable processes (the fair scheduler).
     pub(super) fair: Fair,
     /// Live processes in the order of their arrival (D15).
     pub(super) table: Vec<Pid>,
     /// Places of jobs that have not ended (D7, D25).
     pub(super) places_used: u32,
-    /// Who had the CPUs at the last tick, as the network interface believes (D16).
+    /// The processes that had the CPUs at the last tick, as far as the network interface knows (D16).
     pub(super) noted: Vec<Option<Pid>>,
     pub(super) interface: Interface,
-    /// An activation of the scheduler is on the agenda.
+    /// An activation of the scheduler is scheduled.
     pub(super) ticking: bool,
     /// The offset of its ticks (D2).
     pub(super) phase_ns: u64,
@@ -99,9 +99,9 @@ pub(super) struct Node {
 pub(super) struct JobRun {
     pub(super) work: Job,
     pub(super) tasks: u32,
-    /// How long it is believed to run (backfilling).
+    /// Its estimated run time (backfilling).
     pub(super) estimate_ns: u64,
-    /// Over all tasks.
+    /// The expected totals over all tasks.
     pub(super) expected: Totals,
     /// The CPU (gangs) or the node of each task, ascending.
     pub(super) places: Vec<u32>,
@@ -110,7 +110,7 @@ pub(super) struct JobRun {
     pub(super) left: u32,
     pub(super) messages: u64,
     pub(super) times: JobTimes,
-    /// What it is seen to do and what that led to (auto).
+    /// Its observed behaviour and the resulting choice (auto).
     pub(super) watched: Watched,
 }
 
@@ -157,7 +157,7 @@ impl JobRun {
         })
     }
 
-    /// What an iteration of the paper's jobs is made of.
+    /// The parts of an iteration of one of the paper's jobs.
     pub(super) fn shape(&self, params: &Params) -> Option<Shape> {
         match &self.work {
             Job::Paper(spec) => Some(Shape::new(spec, params)),
@@ -183,15 +183,15 @@ pub(super) struct Sim<'a, O> {
     pub(super) out: Outcome,
     pub(super) jobs_ended: u64,
     pub(super) sent: u64,
-    /// The last activation of a scheduler: when, and of which node.
+    /// The last activation of a scheduler: its time and its node.
     pub(super) ticked: Option<(u64, usize)>,
-    /// Until when `free_while_waiting_ns` is known.
+    /// The time up to which `free_while_waiting_ns` is accounted for.
     pub(super) waiting_since_ns: u64,
-    /// When it was last looked whether anything can still happen.
+    /// When the last check for a deadlock was done.
     pub(super) deadlock_checked_ns: u64,
-    /// Admission is under way, and was asked for again.
+    /// Whether admission is in progress, and whether it was requested again.
     pub(super) admitting: (bool, bool),
-    /// The first law that was broken.
+    /// The first violated law.
     pub(super) broken: Option<String>,
 }
 
@@ -230,7 +230,7 @@ impl<'a, O: Observer> Sim<'a, O> {
         })
     }
 
-    /// Runs to the end.
+    /// Runs the simulation to its end.
     pub(super) fn run(mut self, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SimError> {
         while self.jobs_ended < self.jobs.len() as u64 {
             let Some(event) = self.agenda.pop() else { return Err(self.stuck()) };
@@ -322,7 +322,7 @@ impl<'a, O: Observer> Sim<'a, O> {
         if self.gang.is_some() { place / self.config.cpus_per_node } else { place }
     }
 
-    /// A process whose job may have ended.
+    /// A process, unless its job has ended.
     pub(super) fn process_if_live(&mut self, pid: Pid) -> Option<&mut Process> {
         self.jobs[pid.job as usize].processes.get_mut(pid.task as usize)
     }
@@ -336,7 +336,7 @@ impl<'a, O: Observer> Sim<'a, O> {
         }
     }
 
-    /// Tells of a sleep that ends now.
+    /// Reports a sleep that ends now to the observer.
     pub(super) fn tell_sleep(&mut self, pid: Pid, activity: Activity) {
         if O::TELL {
             let (node, start_ns) = (self.process(pid).node, self.process(pid).since_ns);

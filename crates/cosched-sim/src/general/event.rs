@@ -1,4 +1,4 @@
-//! What is going to happen, in the order of D2.
+//! Future events, in the order of D2.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 /// Kinds of events, in the order in which simultaneous ones run (D2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// What a CPU does comes to its end. Who: node, CPU of the node. Stamp: the CPU's generation.
+    /// A CPU's activity ends. Who: node, CPU of the node. Stamp: the CPU's generation.
     CpuEnd,
     /// Who: node, job, task.
     IoDone,
-    /// A message lies in its endpoint. Who: node, job, receiver, sender. Stamp: when it was sent.
+    /// A message is in its endpoint. Who: node, job, receiver, sender. Stamp: when it was sent.
     Delivered,
     /// A message reaches the receiver's network interface. Who and stamp as for `Delivered`.
     AtInterface,
@@ -29,20 +29,20 @@ pub(super) struct Event {
     pub(super) kind: Kind,
     /// Node, job, task, sender, as far as the kind has them.
     pub(super) who: [u32; 4],
-    /// Order of scheduling: the last resort of ties.
+    /// The order of scheduling: the last tie-breaker.
     serial: u64,
-    /// By the kind.
+    /// Depends on the kind.
     pub(super) stamp: u64,
-    /// Of a message.
+    /// The size of a message.
     pub(super) bytes: u64,
 }
 
-/// All that is going to happen.
+/// All future events.
 #[derive(Debug)]
 pub(super) struct Agenda {
     heap: BinaryHeap<Reverse<Event>>,
     serial: u64,
-    /// All ones where ties are resolved in the reverse order.
+    /// All bits set if ties are resolved in the reverse order.
     mask: u32,
 }
 
@@ -55,7 +55,7 @@ impl Agenda {
         self.push_message(time_ns, kind, who, stamp, 0);
     }
 
-    /// An event of a message of this size.
+    /// Schedules an event of a message of this size.
     pub(super) fn push_message(&mut self, time_ns: u64, kind: Kind, who: [u32; 4], stamp: u64, bytes: u64) {
         self.serial += 1;
         let event = Event { time_ns, kind, who: self.masked(who), serial: self.serial, stamp, bytes };

@@ -1,10 +1,10 @@
 //! The fair queue of a node: earliest eligible virtual deadline first.
 //!
-//! Rule. All processes have the same weight, so virtual time is CPU time. A process's lag is what it should have had
-//! less what it has had: the mean of the virtual times of all that can run, less its own. One whose lag is not negative
-//! is eligible; of the eligible ones that with the earliest deadline (virtual time + slice at its last renewal) runs.
-//! One that sleeps keeps its lag. Source: Stoica and Abdel-Wahab 1995; Linux 6.6 to 6.8, `kernel/sched/fair.c`
-//! (`pick_eevdf`, `place_entity`, `update_deadline`, `yield_task_fair`). Units: ns.
+//! Rule. All processes have the same weight, so virtual time is CPU time. A process's lag is the CPU time that it
+//! should have had less what it has had: the mean of the virtual times of all runnable processes, less its own. A
+//! process whose lag is not negative is eligible; the eligible process with the earliest deadline (virtual time + slice
+//! at its last renewal) runs. A process that sleeps keeps its lag. Source: Stoica and Abdel-Wahab 1995; Linux 6.6 to
+//! 6.8, `kernel/sched/fair.c` (`pick_eevdf`, `place_entity`, `update_deadline`, `yield_task_fair`). Units: ns.
 
 use super::process::Pid;
 
@@ -15,15 +15,15 @@ struct Entity {
     deadline_ns: i64,
     /// It has a CPU.
     running: bool,
-    /// Its deadline when it got the CPU: as long as it is that, the process is in its slice.
+    /// Its deadline when it got the CPU: as long as that is unchanged, the process is in its slice.
     picked_ns: Option<i64>,
 }
 
-/// Processes that can run, those with a CPU among them, in the order in which they came (back).
+/// Runnable processes, including those that have a CPU, in the order in which they came (back).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fair {
     entities: Vec<Entity>,
-    /// The mean virtual time when the last one left.
+    /// The mean virtual time when the last process left.
     base_ns: i64,
 }
 
@@ -50,20 +50,20 @@ impl Fair {
         self.entities.push(Entity { pid, virtual_ns, deadline_ns, running: false, picked_ns: None });
     }
 
-    /// A new process: no lag, and half a slice, so that it starts soon.
+    /// Adds a new process: no lag, and half a slice, so that it starts soon.
     pub(super) fn add_new(&mut self, pid: Pid, slice_ns: u64) {
         self.add(pid, self.mean_ns(), slice_ns as i64 / 2);
     }
 
-    /// A process that slept, with the lag that it left with. The others' mean moves when it comes back, so the lag is
-    /// scaled for it to be the same afterwards.
+    /// Adds a process that slept, with the lag that it left with. The others' mean moves when it comes back, so the lag
+    /// is scaled so that it is the same afterwards.
     pub(super) fn add_woken(&mut self, pid: Pid, lag_ns: i64, slice_ns: u64) {
         let others = self.entities.len() as i64;
         let scaled_ns = if others == 0 { 0 } else { lag_ns * (others + 1) / others };
         self.add(pid, self.mean_ns() - scaled_ns, slice_ns as i64);
     }
 
-    /// A process sleeps or ends. Returns its lag, within two slices.
+    /// Removes a process that sleeps or ends. Returns its lag, within two slices.
     pub(super) fn remove(&mut self, pid: Pid, slice_ns: u64) -> i64 {
         let mean_ns = self.mean_ns();
         let Some(place) = self.entities.iter().position(|e| e.pid == pid) else { return 0 };
@@ -73,14 +73,14 @@ impl Fair {
         lag_ns.clamp(-bound_ns, bound_ns)
     }
 
-    /// A process has run.
+    /// Accounts for CPU time of a process.
     pub(super) fn charge(&mut self, pid: Pid, ns: u64) {
         if let Some(entity) = self.find(pid) {
             entity.virtual_ns += ns as i64;
         }
     }
 
-    /// Renews the deadline of a process that has reached it; tells whether it had and others wait.
+    /// Renews the deadline of a process that has reached it; returns whether it had and others wait.
     pub(super) fn renew(&mut self, pid: Pid, slice_ns: u64) -> bool {
         let others = self.entities.iter().any(|e| !e.running);
         let Some(entity) = self.find(pid).filter(|e| e.virtual_ns >= e.deadline_ns) else { return false };
@@ -88,14 +88,14 @@ impl Fair {
         others
     }
 
-    /// A process that gives way asks for its next slice only (`sched_yield`).
+    /// A process that yields moves its deadline by a slice (`sched_yield`).
     pub(super) fn give_way(&mut self, pid: Pid, slice_ns: u64) {
         if let Some(entity) = self.find(pid) {
             entity.deadline_ns += slice_ns as i64;
         }
     }
 
-    /// Puts a ready process before all others, whoever they are.
+    /// Puts a ready process before all others.
     pub(super) fn put_first(&mut self, pid: Pid) {
         let least = |of: fn(&Entity) -> i64| self.entities.iter().map(of).min().unwrap_or(0);
         let (virtual_ns, deadline_ns) = (least(|e| e.virtual_ns), least(|e| e.deadline_ns));
@@ -103,13 +103,13 @@ impl Fair {
             entity.picked_ns = None;
         }
         if let Some(entity) = self.find(pid) {
-            // One that has had least of all is eligible.
+            // A process that has had the least CPU time of all is eligible.
             entity.virtual_ns = virtual_ns;
             entity.deadline_ns = deadline_ns - 1;
         }
     }
 
-    /// Who should have a CPU: its current process, if any, or one that waits.
+    /// The process that should have a CPU: its current process, if any, or a waiting one.
     pub(super) fn choose(&self, current: Option<Pid>, run_to_parity: bool) -> Option<Pid> {
         let held = current.and_then(|pid| self.entities.iter().find(|e| e.pid == pid)).filter(|e| self.eligible(e));
         if let Some(held) = held.filter(|e| run_to_parity && e.picked_ns == Some(e.deadline_ns)) {
@@ -121,7 +121,7 @@ impl Fair {
             (Some(held), Some(best)) if best.deadline_ns <= held.deadline_ns => Some(best.pid),
             (Some(held), _) => Some(held.pid),
             (None, Some(best)) => Some(best.pid),
-            // With several CPUs those that run may all be behind.
+            // With several CPUs, all running processes may be behind.
             (None, None) => waiting().min_by_key(|e| e.virtual_ns).map(|e| e.pid).or(current),
         }
     }
@@ -134,7 +134,7 @@ impl Fair {
         }
     }
 
-    /// A process loses its CPU and can run on: it queues again.
+    /// A process loses its CPU and remains runnable: it queues again.
     pub(super) fn put_back(&mut self, pid: Pid) {
         if let Some(place) = self.entities.iter().position(|e| e.pid == pid) {
             let entity = self.entities.remove(place);
@@ -142,7 +142,7 @@ impl Fair {
         }
     }
 
-    /// Who waits for a CPU.
+    /// The processes that wait for a CPU.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Pid> {
         self.entities.iter().filter(|e| !e.running).map(|e| e.pid)
     }
@@ -158,7 +158,7 @@ mod tests {
         Pid { job, task: 0 }
     }
 
-    /// Two processes, the first of which has run for a time.
+    /// Two processes, the first of which has already run for `ran_ns`.
     fn pair(ran_ns: u64) -> Fair {
         let mut fair = Fair::default();
         fair.add_woken(pid(1), 0, SLICE);

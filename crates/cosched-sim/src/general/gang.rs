@@ -7,12 +7,12 @@ use crate::observe::Observer;
 use crate::strategy::Strategy;
 use cosched_core::{JobId, Matrix, NodeId, Packing, next_row};
 
-/// What time is spent on.
+/// What the present period is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing: the matrix is empty.
     Stopped,
-    /// The current row has its quantum; one that just came needs its start.
+    /// The current row has its quantum; a row that just came needs its start.
     Quantum,
     /// All CPUs switch to this row.
     Switch(usize),
@@ -24,9 +24,9 @@ pub(super) struct Gang {
     matrix: Matrix,
     current: usize,
     phase: Phase,
-    /// Grows with each quantum, so that the ends of those that were given up are known.
+    /// Incremented with each quantum, so that the end events of cancelled ones can be recognised.
     generation: u64,
-    /// A job has come into an empty matrix: its quantum begins with its start.
+    /// A job has come into an empty matrix: its quantum begins when it starts.
     begins: bool,
 }
 
@@ -88,7 +88,7 @@ impl Gang {
         self.matrix.rows().get(row).into_iter().flat_map(|row| row.jobs()).map(|job| job.0 as u32)
     }
 
-    /// The row after the current one, by the reading of empty rows.
+    /// The row after the current one, according to the reading of empty rows.
     fn next(&self, rows_max: usize, empty_rows: bool) -> usize {
         if empty_rows {
             return (self.current + 1) % rows_max;
@@ -98,8 +98,9 @@ impl Gang {
 }
 
 impl<O: Observer> Sim<'_, O> {
-    /// Whom a CPU should run: the process in its cell of the current row, if that can run; else, where idle CPUs are
-    /// lent, that of the next row (paired gang) or of the first row after it that can (soft gang).
+    /// The process that a CPU should run: the one in its cell of the current row, if it is runnable; else, where idle
+    /// CPUs are lent, that of the next row (paired gang) or of the first following row that has a runnable one (soft
+    /// gang).
     pub(super) fn pick_of_gang(&self, gang: &Gang, cpu: usize) -> Option<Pid> {
         if gang.phase != Phase::Quantum {
             return None;
@@ -133,7 +134,7 @@ impl<O: Observer> Sim<'_, O> {
         self.ready_in_cell(gang, gang.current, cpu).is_some()
     }
 
-    /// A gang's process has become ready: if its CPU is lent, it takes it back.
+    /// A process of a gang has become ready: if its CPU is lent, it takes it back.
     pub(super) fn host_may_return(&mut self, pid: Pid) {
         let cpu = self.jobs[pid.job as usize].places[pid.task as usize] as usize;
         if self.cpus[cpu].current.is_some() && self.host_is_ready(cpu) {
@@ -193,7 +194,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// All CPUs leave the current row, whatever they do there.
+    /// All CPUs leave the current row, whatever they are doing there.
     fn begin_switch(&mut self, row: usize) {
         let Some(gang) = &mut self.gang else { return };
         gang.phase = Phase::Switch(row);
@@ -209,7 +210,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Kernel work that a switch of rows interrupts is done after it.
+    /// Kernel work that a switch of rows interrupts is completed after it.
     fn suspend_kernel(&mut self, cpu: usize) {
         let state = &mut self.cpus[cpu];
         if let Doing::Kernel(work) = state.doing {

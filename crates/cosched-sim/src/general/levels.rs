@@ -44,7 +44,7 @@ impl Levels {
         self.queues[usize::from(level)].push_front(pid);
     }
 
-    /// The head of the highest level that has somebody, with that level.
+    /// The head of the highest non-empty level, with that level.
     pub(super) fn best(&self) -> Option<(u8, Pid)> {
         let level = (0..self.queues.len()).rev().find(|level| !self.queues[*level].is_empty())?;
         Some((level as u8, self.queues[level][0]))
@@ -59,7 +59,7 @@ impl Levels {
         self.queues[usize::from(level)].retain(|other| *other != pid);
     }
 
-    /// Appends levels 58 to 0 to level 59, in that order, and tells whom (D24).
+    /// Appends levels 58 to 0 to level 59, in that order, and returns the moved processes (D24).
     pub(super) fn raise_all(&mut self) -> Vec<Pid> {
         let below = self.queues[..usize::from(TOP)].iter_mut().rev();
         let raised: Vec<Pid> = below.flat_map(|queue| queue.drain(..)).collect();
@@ -67,7 +67,7 @@ impl Levels {
         raised
     }
 
-    /// Everybody with his level, for checks.
+    /// All processes with their levels, for checks.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u8, Pid)> {
         self.queues.iter().enumerate().flat_map(|(level, queue)| queue.iter().map(move |pid| (level as u8, *pid)))
     }

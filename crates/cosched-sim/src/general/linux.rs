@@ -1,7 +1,7 @@
 //! A node with the fair scheduler of Linux, and what coscheduling means on it.
 //!
-//! Spin block is as in the paper: the woken process may preempt at once, as any woken one. Spin yield is `sched_yield`.
-//! A boost (PB, DCS) puts a process before all others and preempts at once, as a change of priority does.
+//! Spin block is as in the paper: the woken process may preempt at once, like any woken process. Spin yield is
+//! `sched_yield`. A boost (PB, DCS) puts a process before all others and preempts at once, like a change of priority.
 
 use super::config::NodeModel;
 use super::engine::{Doing, Effect, Sim, Work};
@@ -13,14 +13,14 @@ impl<O: Observer> Sim<'_, O> {
         !self.params.strategy.is_gang() && (self.config.model == NodeModel::Linux || self.is_live())
     }
 
-    /// Brings what running processes have had up to date, as all that follows depends on the mean.
+    /// Brings the CPU time of running processes up to date, because everything that follows depends on the mean.
     pub(super) fn book_node(&mut self, node: usize) {
         for cpu in self.cpus_of(node) {
             self.book(cpu);
         }
     }
 
-    /// The fair scheduler's tick: slices that are used up are renewed, and their owners step back.
+    /// The fair scheduler's tick: used-up slices are renewed, and their owners step back.
     pub(super) fn fair_tick(&mut self, node: usize) {
         self.book_node(node);
         for cpu in self.cpus_of(node) {
@@ -32,7 +32,7 @@ impl<O: Observer> Sim<'_, O> {
         self.reschedule_node(node);
     }
 
-    /// A process is ready that was not: it may preempt where it ran last, if no CPU is idle.
+    /// A process has become ready: it may preempt where it ran last, if no CPU is idle.
     pub(super) fn check_preemption(&mut self, pid: Pid) {
         let process = self.process(pid);
         let (node, cpu) = (process.node as usize, process.last_cpu);
@@ -59,7 +59,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// A CPU chooses again: its current process goes on or goes back. Gangs: a guest leaves when its host is ready.
+    /// A CPU chooses again: its current process continues or goes back. Gangs: a guest leaves when its host is ready.
     pub(super) fn choose_again(&mut self, cpu: usize) {
         self.cpus[cpu].resched = false;
         let Some(pid) = self.cpus[cpu].current else { return };

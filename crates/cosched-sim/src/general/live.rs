@@ -1,10 +1,10 @@
-//! The policy that ships: core's planner of a cluster, and on each node its follower, its local scheduler and the order in which the
+//! The production policy: core's planner of a cluster, and on each node its follower, its local scheduler and the order in which the
 //! slot thread fills idle CPUs.
 //!
-//! What it decides is done as on a live node: a job that may run stands in its node's queue, where the fair scheduler decides; one in
+//! Its decisions are carried out as on a live node: a job that may run is in its node's queue, where the fair scheduler decides; one in
 //! the background runs where the queue is empty and all of its ready processes find a CPU; a stopped one does not run. Planning takes no
-//! time and no node is out of touch: a plan holds from the next boundary on. A place is a unit of memory, so that the planner admits as
-//! many processes to a node as it has places.
+//! time and no node is out of touch: a plan is in effect from the next boundary on. A place is a unit of memory, so the planner admits
+//! as many processes to a node as it has places.
 
 use super::config::Config;
 use super::engine::{Doing, Sim};
@@ -19,7 +19,7 @@ use cosched_core::cluster::{
 use cosched_core::{AgentAction, AgentConfig, Disposition, Flaw, JobId, NodeId, Prepared, Table, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many jobs are tried for the idle CPUs of a slot, as by the slot thread.
+/// How many jobs are tried for the idle CPUs of a slot, as by the slot thread.
 const FILL_TRIES: usize = 4;
 
 /// A node as its daemon sees it.
@@ -28,10 +28,10 @@ struct Seat {
     node: NodeId,
     follower: Follower,
     local: LocalScheduler,
-    /// The jobs that have processes here, and what each may do.
+    /// The jobs that have processes here, and whether each may run.
     here: BTreeMap<u32, Disposition>,
     cpu_ns: BTreeMap<u32, u64>,
-    /// The table of the slot thread, and of which of the node's plans it was made.
+    /// The table of the slot thread, and the generation of the node's plan that it was made from.
     table: (Prepared<u32>, u64),
 }
 
@@ -51,7 +51,7 @@ impl Seat {
         [follower, self.local.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Does what the follower says.
+    /// Carries out the follower's decisions.
     fn follow(&mut self, now: Time, planner: &Planner) {
         let mut any = false;
         while let Some(action) = self.follower.poll_action() {
@@ -69,13 +69,13 @@ impl Seat {
         }
     }
 
-    /// The plan, the state or the jobs that are here are others.
+    /// The plan, the state or the set of jobs here has changed.
     fn refresh(&mut self, now: Time, planner: &Planner) {
         let known = Known { node: self.node, state: planner.state(), revision: 0, in_touch: true };
         self.local.settle(now, Some(known));
     }
 
-    /// A job has processes here now.
+    /// A job has processes here from now on.
     fn begin(&mut self, job: u32, planner: &Planner) {
         let id = JobId(job.into());
         let Some(record) = planner.state().jobs.get(&id) else { return };
@@ -87,11 +87,11 @@ impl Seat {
             id,
             LocalJob { owner: 0, class, policy, slot_share: None, cpus, memory_bytes, suspended: false, spans },
         );
-        // Until the plan that has it says more.
+        // Until a plan that contains it says otherwise.
         self.here.insert(job, Disposition::Stop);
     }
 
-    /// Makes the table anew if the plan is another one.
+    /// Rebuilds the table if the plan has changed.
     fn prepare(&mut self) {
         let plan = self.local.plan();
         if self.table.1 != plan.generation {
@@ -105,7 +105,7 @@ impl Seat {
     }
 }
 
-/// A daemon tells it and takes what is safe; here nothing that would come of it is worth a number.
+/// A daemon reports it and does what is safe; here the results would be worthless.
 fn unsound(flaw: Flaw) {
     panic!("the live scheduler contradicts itself: {flaw}");
 }
@@ -115,16 +115,16 @@ fn unsound(flaw: Flaw) {
 pub(super) struct Control {
     planner: Planner,
     seats: Vec<Seat>,
-    /// On which of its nodes a gang uses no CPU.
+    /// The nodes on which a gang uses no CPU.
     asleep_on: BTreeMap<u32, BTreeSet<usize>>,
-    /// When somebody wants to be woken, and the stamp of that event.
+    /// When the control plane wants to be woken, and the stamp of that event.
     armed: (Option<Time>, u64),
 }
 
 /// A job that begins, with the node of each of its tasks.
 type Start = (u32, Vec<u32>);
 
-/// What a job may do on a node, before and now.
+/// Whether a job may run on a node, before and now.
 struct Moved {
     node: usize,
     job: u32,
@@ -159,7 +159,7 @@ impl Control {
         Ok(Control { planner, seats, asleep_on: BTreeMap::new(), armed: (None, 0) })
     }
 
-    /// Does all that is to be done now; the jobs that begin.
+    /// Does everything that is due now; returns the jobs that begin.
     fn settle(&mut self, now: Time) -> Vec<Start> {
         let mut starts = Vec::new();
         loop {
@@ -174,7 +174,7 @@ impl Control {
         }
     }
 
-    /// What the planner says; whether it said anything.
+    /// Takes the planner's actions; returns whether there were any.
     fn take_actions(&mut self, now: Time, starts: &mut Vec<Start>) -> bool {
         let mut any = false;
         while let Some(action) = self.planner.poll_action() {
@@ -194,7 +194,7 @@ impl Control {
         any
     }
 
-    /// What nodes do and see; what the planner has to hear of that.
+    /// What nodes do and see; returns what the planner has to be told.
     fn look_at_nodes(&mut self, now: Time) -> Vec<Input> {
         let mut said = Vec::new();
         for (node, seat) in self.seats.iter_mut().enumerate() {
@@ -211,14 +211,14 @@ impl Control {
                     AgentAction::Set { .. } | AgentAction::Dropped { .. } => (),
                     AgentAction::Unsound(flaw) => unsound(flaw),
                 }
-                // What falls asleep or wakes does so here at once.
+                // A job that falls asleep or wakes does so on this node at once.
                 seat.refresh(now, &self.planner);
             }
         }
         said.into_iter().filter_map(|(node, job, asleep)| self.sleeps(node, job, asleep)).collect()
     }
 
-    /// A gang sleeps when it does so on all of its nodes.
+    /// A gang is asleep when it is asleep on all of its nodes.
     fn sleeps(&mut self, node: usize, job: JobId, asleep: bool) -> Option<Input> {
         let on = self.asleep_on.entry(job.0 as u32).or_default();
         if !asleep {
@@ -230,7 +230,7 @@ impl Control {
         (on.len() == place.parts.len()).then_some(Input::Asleep(job))
     }
 
-    /// What jobs may do now, where that has changed.
+    /// The jobs whose permission to run has changed.
     fn moved(&mut self) -> Vec<Moved> {
         let mut moved = Vec::new();
         for (node, seat) in self.seats.iter_mut().enumerate() {
@@ -252,14 +252,14 @@ impl<O: Observer> Sim<'_, O> {
         self.live.is_some()
     }
 
-    /// What a process may do now (live).
+    /// Whether a process may run now (live).
     pub(super) fn disposition(&self, pid: Pid) -> Option<Disposition> {
         let control = self.live.as_ref()?;
         let node = self.jobs[pid.job as usize].processes.get(pid.task as usize)?.node as usize;
         control.seats[node].here.get(&pid.job).copied()
     }
 
-    /// Something happens to the control plane; then all is done that it decides.
+    /// Passes an input to the control plane, then carries out all its decisions.
     fn control(&mut self, act: impl FnOnce(&mut Control, Time) -> Result<(), String>) {
         for cpu in 0..self.cpus.len() {
             self.book(cpu);
@@ -289,7 +289,7 @@ impl<O: Observer> Sim<'_, O> {
         });
     }
 
-    /// A job has its nodes.
+    /// A job has got its nodes.
     pub(super) fn settles(&mut self, job: u32) {
         let nodes: BTreeSet<u32> = self.jobs[job as usize].places.iter().copied().collect();
         self.control(|control, now| {
@@ -317,7 +317,7 @@ impl<O: Observer> Sim<'_, O> {
         });
     }
 
-    /// A boundary, a plan that begins to hold, or a sample.
+    /// A boundary, a plan that takes effect, or a sample.
     pub(super) fn control_event(&mut self, stamp: u64) {
         if self.live.as_ref().is_none_or(|control| control.armed.1 != stamp) {
             return;
@@ -346,7 +346,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Processes come into the queues of their nodes or leave them, and all CPUs choose again.
+    /// Processes enter the queues of their nodes or leave them, and all CPUs choose again.
     fn carry_out(&mut self, moved: &[Moved]) {
         let pids = |sim: &Self, of: &Moved| {
             let here = sim.jobs[of.job as usize].processes.iter().enumerate();
@@ -380,7 +380,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Who fills a CPU whose node's queue is empty: as the slot thread admits jobs, whole ones only.
+    /// The process that fills a CPU whose node's queue is empty: jobs are admitted as by the slot thread, whole ones only.
     pub(super) fn pick_filler(&self, cpu: usize) -> Option<Pid> {
         let node = self.cpus[cpu].node;
         let seat = &self.live.as_ref()?.seats[node];
@@ -397,7 +397,7 @@ impl<O: Observer> Sim<'_, O> {
         })
     }
 
-    /// A process has had a CPU (live).
+    /// A process has used a CPU (live).
     pub(super) fn sample(&mut self, pid: Pid, ns: u64) {
         let node = self.jobs[pid.job as usize].processes[pid.task as usize].node as usize;
         if let Some(control) = &mut self.live {

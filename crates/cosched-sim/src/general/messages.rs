@@ -1,4 +1,4 @@
-//! What messages cost on a machine of today: by the way that they take, and with the CPU time that their processes pay.
+//! The costs of messages on a present-day machine: by their route, and with the CPU time that their processes pay.
 //!
 //! The paper's interfaces (D9) take as long for every message, and no process pays for one. Here a message of n bytes
 //! takes `latency_ns` + n · `byte_ps`, of which the processes' own CPU time is `cpu_ns` + n · `cpu_byte_ps`: half of it
@@ -6,28 +6,29 @@
 
 use crate::params::ParamsError;
 
-/// The costs of one way for messages.
+/// The costs of one route for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// An empty message, from its send to the end of a receive that waits for it (α).
     pub latency_ns: u64,
-    /// What a byte adds, in picoseconds (β).
+    /// The time per additional byte, in picoseconds (β).
     pub byte_ps: u64,
-    /// Of the latency: CPU time of sender and receiver together.
+    /// The part of the latency that is CPU time of sender and receiver together.
     pub cpu_ns: u64,
-    /// Of a byte: CPU time of sender and receiver together, in picoseconds.
+    /// The part of a byte's time that is CPU time of sender and receiver together, in picoseconds.
     pub cpu_byte_ps: u64,
-    /// How long a process that does not wait busily looks for a message of this way before it blocks or yields;
-    /// 0: it looks once. `None`: the spin time of the parameters.
+    /// How long a process that does not wait busily polls for a message on this route before it blocks or yields; 0: it
+    /// polls once. `None`: the spin time of the parameters.
     pub poll_ns: Option<u64>,
 }
 
-/// The two ways.
+/// The two routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Messages {
-    /// Between nodes: one link a node for each direction, which a message has for itself as long as its bytes take.
+    /// Between nodes: one link per node in each direction, which a message occupies alone while its bytes are
+    /// transferred.
     pub network: Route,
-    /// Between processes of a node: memory is no link, and messages do not delay each other.
+    /// Between processes of a node: memory is not a link, and messages do not delay each other.
     pub memory: Route,
 }
 
@@ -36,10 +37,10 @@ fn bytes_ns(bytes: u64, byte_ps: u64) -> u64 {
     ns.min(NS_MAX) as u64
 }
 
-/// No part of a message is longer: 36 years, far from overflow.
+/// The maximum duration of any part of a message: 36 years, far from overflow.
 const NS_MAX: u128 = 1 << 60;
 
-/// No latency is longer than an hour, and no byte takes more than a millisecond: a wrong unit.
+/// The maximum latency is an hour, and the maximum time per byte a millisecond: more means a wrong unit.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 const BYTE_PS_MAX: u64 = 1_000_000_000;
 
@@ -91,13 +92,13 @@ impl Route {
 }
 
 impl Messages {
-    /// Says what is impossible.
+    /// Checks the values.
     pub(super) fn check(&self) -> Result<(), ParamsError> {
         self.network.check("between nodes")?;
         self.memory.check("within a node")
     }
 
-    /// The way between two nodes.
+    /// The route between two nodes.
     pub(super) fn route(&self, from: u32, to: u32) -> &Route {
         if from == to { &self.memory } else { &self.network }
     }

@@ -1,6 +1,6 @@
 //! The general engine: one queue of events, every tick an event, all queues explicit.
 //!
-//! It favours clearness over speed, is the oracle for the fast engine of the paper's model, and does what goes beyond
+//! It favours clarity over speed, is the oracle for the fast engine of the paper's model, and supports what goes beyond
 //! the paper. D-numbers are the decisions in docs/simulator.md.
 
 mod admit;
@@ -45,7 +45,7 @@ pub fn run<O: Observer>(
 /// Simulates a list of jobs. Job numbers are places in the list, which need not be sorted by arrival; jobs that arrive
 /// at the same time do so in the order of the list.
 ///
-/// `watch` is called now and then with the progress so far; when it says `false` the run ends with
+/// `watch` is called from time to time with the progress so far; when it returns `false` the run ends with
 /// [`SimError::Stopped`].
 pub fn simulate<O: Observer>(
     config: &Config,

@@ -16,7 +16,7 @@ pub(super) struct Interface {
 }
 
 impl<O: Observer> Sim<'_, O> {
-    /// A process hands a message to its interface, which takes them first come, first served.
+    /// A process passes a message to its interface, which takes messages first come, first served.
     pub(super) fn send(&mut self, pid: Pid, to: u32, bytes: u64) {
         let now_ns = self.now_ns;
         self.sent += 1;
@@ -31,7 +31,7 @@ impl<O: Observer> Sim<'_, O> {
         self.agenda.push_message(sent_ns + self.config.wire_ns(bytes), Kind::AtInterface, who, now_ns, bytes);
     }
 
-    /// The way between two tasks of a job, where ways have costs of their own.
+    /// The route between two tasks of a job, if routes have costs of their own.
     pub(super) fn route(&mut self, pid: Pid, other: u32) -> Option<Route> {
         let messages = self.config.messages?;
         let node = self.process(pid).node;
@@ -39,8 +39,8 @@ impl<O: Observer> Sim<'_, O> {
         Some(*messages.route(node, other))
     }
 
-    /// A message leaves by memory, or by its node's link when that is free. Its first byte comes to the other link while
-    /// its last ones still leave: a message alone has both links for the same time.
+    /// A message leaves through memory, or through its node's link when that is free. Its first byte reaches the other
+    /// link while its last bytes still leave: a single message occupies both links for the same time.
     fn send_by(&mut self, route: Route, pid: Pid, to: u32, bytes: u64) {
         let now_ns = self.now_ns;
         let from_node = self.process(pid).node;
@@ -65,7 +65,7 @@ impl<O: Observer> Sim<'_, O> {
         self.agenda.push_message(done_ns, Kind::Delivered, who, sent_ns, bytes);
     }
 
-    /// A message lies in its endpoint.
+    /// A message is in its endpoint.
     pub(super) fn delivered(&mut self, to: Pid, from: u32, sent_ns: u64, bytes: u64) {
         self.out.messages += 1;
         self.jobs[to.job as usize].messages += 1;
@@ -89,12 +89,12 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// DCS (D16), after a running process has consumed what it waited for, and perhaps ended.
+    /// DCS (D16), after a running process has consumed the message that it waited for, and perhaps has ended.
     fn demand(&mut self, to: Pid, node: usize) {
         let before = self.config.finer.demand_before_consuming;
         let unreachable = match self.process_if_live(to).map(|receiver| receiver.state) {
             Some(State::Blocked) => true,
-            // It was live when its message came, or nobody had sent it one.
+            // It was alive when its message arrived, since otherwise no process would have sent it one.
             Some(State::Ended) | None => !before,
             Some(State::Ready | State::Running(_) | State::Io) => false,
         };

@@ -6,57 +6,57 @@ use cosched_core::Endpoint;
 use cosched_core::wait::spin::{Ended, SpinRule};
 use std::collections::VecDeque;
 
-/// A process's name: its job (place in the job list) and its task. Never given twice.
+/// A process's name: its job (place in the job list) and its task. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pid {
     pub(super) job: u32,
     pub(super) task: u32,
 }
 
-/// Where a process is.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// In its node's queue.
     Ready,
-    /// The current process of a CPU (place in the list of all CPUs), also while that switches or does kernel work.
+    /// The current process of a CPU (index in the list of all CPUs), also while that switches or does kernel work.
     Running(usize),
     /// Asleep for I/O.
     Io,
     /// Blocked in a receive.
     Blocked,
-    /// At its end.
+    /// It has ended.
     Ended,
 }
 
-/// What it is at. Times grow while it runs.
+/// Its present step. Times grow while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// At the operation that its counter shows.
+    /// At the operation that its program counter points to.
     Begin,
     Compute {
         left_ns: u64,
     },
-    /// Sends a message (to whom, its size), or takes one that has come.
+    /// Sends a message (receiver, size), or receives one that has arrived.
     Message {
         left_ns: u64,
         sends: Option<(u32, u64)>,
     },
     Receive {
         from: u32,
-        /// The own spinning in this receive since it began, woke or yielded.
+        /// Its spinning in this receive since the receive began, or since it woke or yielded.
         spun_ns: u64,
         /// It has yielded in this receive.
         yielded: bool,
     },
 }
 
-/// Why a process stands at the head of the highest level (D5).
+/// Why a process is at the head of the highest level (D5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     None,
     /// PB or SY has put it there.
     Boosted,
-    /// DCS has.
+    /// DCS has put it there.
     Demanded,
     /// It has been woken.
     Woken,
@@ -66,37 +66,37 @@ pub(super) enum Mark {
 pub(super) struct Process {
     pub(super) node: u32,
     pub(super) state: State,
-    /// Since when it is asleep or blocked.
+    /// When it fell asleep or blocked.
     pub(super) since_ns: u64,
     pub(super) level: u8,
-    /// What it has used of its quantum.
+    /// The used part of its quantum.
     pub(super) used_ns: u64,
     pub(super) mark: Mark,
-    /// What it should have had more, when it went to sleep (fair scheduler).
+    /// Its lag when it went to sleep: the CPU time that it should have had in addition (fair scheduler).
     pub(super) lag_ns: i64,
     pub(super) last_cpu: Option<usize>,
     pub(super) step: Step,
     code: Code,
     counter: usize,
-    /// The passes left of each loop that it is in, this one included, and where the loop begins.
+    /// The remaining passes of each loop that it is in, this one included, and where the loop begins.
     loops: Vec<(u64, usize)>,
     draws: Draws,
     /// How often each operation with a draw has been done.
     drawn: Vec<u64>,
     /// The sizes of the messages in its endpoint, by sender.
     inbox: Vec<(u32, VecDeque<u64>)>,
-    /// When the last message through its node's memory comes: none overtakes another.
+    /// When the last message through its node's memory arrives: no message overtakes another.
     pub(super) memory_until_ns: u64,
-    /// Of the iteration under way: the computation that was drawn, and that was done.
+    /// For the iteration in progress: the computation that was drawn, and that was done.
     pub(super) asked_ns: u64,
     pub(super) computed_ns: u64,
-    /// And the I/O that was drawn.
+    /// The I/O that was drawn.
     pub(super) slept_ns: u64,
     /// Iterations done.
     pub(super) iterations: u64,
-    /// Of the receive under way: the time that it spun and was blocked, and whether it was.
+    /// For the receive in progress: the time that it spun and was blocked, and whether it was blocked.
     pub(super) waited: (u64, bool),
-    /// Finds its spin time, where that is not fixed.
+    /// Finds its spin time, unless that is fixed.
     spin: Option<Box<SpinRule>>,
 }
 
@@ -128,13 +128,13 @@ impl Process {
         }
     }
 
-    /// Its spin time, if it has one of its own.
+    /// Its individual spin time, if it has one.
     pub(super) fn own_spin_ns(&self) -> Option<u64> {
-        // A time of 0 would never end: it looks at least once.
+        // A time of 0 would never end: it polls at least once.
         self.spin.as_ref().map(|rule| rule.spin_ns().max(1))
     }
 
-    /// A receive is complete; returns what it waited. One whose message was there is no wait.
+    /// A receive is complete; returns the waiting time. A message that had already arrived causes no wait.
     pub(super) fn end_wait(&mut self) -> Option<u64> {
         let (waited_ns, blocked) = std::mem::take(&mut self.waited);
         let ended = if blocked { Ended::Blocked } else { Ended::Spinning };
@@ -144,13 +144,13 @@ impl Process {
         (waited_ns > 0).then_some(waited_ns)
     }
 
-    /// The operation that it is at; none at the end.
+    /// Its present operation; `None` at the end.
     pub(super) fn op(&self) -> Option<Op> {
         self.code.ops().get(self.counter).copied()
     }
 
-    /// Goes on to the next operation. Tells whether an iteration is complete with that: a pass of an outermost loop, or
-    /// the end of operations that have no loop.
+    /// Moves on to the next operation. Returns whether that completes an iteration: a pass of an outermost loop, or the
+    /// end of operations without a loop.
     pub(super) fn step_on(&mut self) -> bool {
         let done = self.op();
         self.counter += 1;
@@ -175,7 +175,7 @@ impl Process {
         outermost
     }
 
-    /// The duration of an operation at this execution.
+    /// The duration of an operation in this execution.
     pub(super) fn draw_ns(&mut self, span: Span, skew: f64) -> u64 {
         let Some(kind) = span.draw else { return span.ns };
         let kind = kind as usize;
@@ -194,7 +194,7 @@ impl Process {
         }
     }
 
-    /// A message has come. Returns how many of this sender lie there now.
+    /// A message has arrived. Returns the number of this sender's messages in the endpoint.
     pub(super) fn deliver(&mut self, from: u32, bytes: u64) -> usize {
         if let Some((_, sizes)) = self.inbox.iter_mut().find(|(sender, _)| *sender == from) {
             sizes.push_back(bytes);
@@ -204,17 +204,17 @@ impl Process {
         1
     }
 
-    /// Takes a message of this sender, if one is there; returns its size.
+    /// Takes a message of this sender, if there is one; returns its size.
     pub(super) fn take(&mut self, from: u32) -> Option<u64> {
         self.inbox.iter_mut().find(|(sender, _)| *sender == from)?.1.pop_front()
     }
 
-    /// Messages in its endpoint.
+    /// The number of messages in its endpoint.
     pub(super) fn unread(&self) -> usize {
         self.inbox.iter().map(|(_, sizes)| sizes.len()).sum()
     }
 
-    /// The sender for whose message it waits in a receive.
+    /// The sender whose message it waits for in a receive.
     pub(super) fn awaits(&self) -> Option<u32> {
         match self.step {
             Step::Receive { from, .. } => Some(from),
@@ -222,7 +222,7 @@ impl Process {
         }
     }
 
-    /// What can be seen of it from outside.
+    /// What can be observed of it from outside.
     pub(super) fn endpoint(&self) -> Endpoint {
         match self.state {
             State::Io | State::Blocked | State::Ended => Endpoint::Blocked,
@@ -230,7 +230,7 @@ impl Process {
         }
     }
 
-    /// The same, as if it could run.
+    /// The same, as if it were runnable.
     pub(super) fn endpoint_awake(&self) -> Endpoint {
         match self.awaits() {
             None => Endpoint::Computing,

@@ -7,14 +7,14 @@ use super::process::{Mark, Pid, State, Step};
 use crate::observe::{Decision, Observer};
 use cosched_core::{Look, OnArrival, boost_candidate, yield_level};
 
-/// Ticks between two times that all processes are raised (D24).
+/// The number of ticks after which all processes are raised (D24).
 const RAISE_TICKS: u64 = 1000;
 
 impl<O: Observer> Sim<'_, O> {
     /// A new process: the tail of the highest level (D23).
     pub(super) fn ready_new(&mut self, pid: Pid) {
         if self.process(pid).state == State::Ended {
-            // A gang's CPU has found it in its cell already, and it had nothing to do.
+            // A gang's CPU has already run it in its cell, and it had nothing to do.
             return;
         }
         let node = self.process(pid).node as usize;
@@ -58,7 +58,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Whom a CPU without a current process should run.
+    /// The process that a CPU without a current process should run.
     pub(super) fn pick(&mut self, cpu: usize) -> Option<Pid> {
         let node = self.cpus[cpu].node;
         if let Some(gang) = self.gang.as_ref().filter(|_| self.params.strategy.is_gang()) {
@@ -74,8 +74,8 @@ impl<O: Observer> Sim<'_, O> {
         queued.or_else(|| self.pick_guest(cpu))
     }
 
-    /// Puts the next activation of a node's scheduler on the agenda, if none is there: at a whole number of ticks from
-    /// 1 on (D2). It is now if now is such a time and the node's turn has not been yet.
+    /// Schedules the next activation of a node's scheduler, if none is scheduled: at a whole number of ticks from 1 on
+    /// (D2). It is now if now is such a time and the node has not had its activation yet.
     fn arm_tick(&mut self, node: usize) {
         let (tick_ns, now_ns) = (self.params.tick_ns, self.now_ns);
         let reverse = self.params.readings.reverse_ties;
@@ -144,7 +144,7 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Brings what a running process has used of its quantum up to date.
+    /// Brings the used part of a running process's quantum up to date.
     pub(super) fn book_now(&mut self, pid: Pid) {
         if let State::Running(cpu) = self.process(pid).state {
             self.book(cpu);
@@ -195,7 +195,7 @@ impl<O: Observer> Sim<'_, O> {
                 }
     }
 
-    /// The current process goes back to its level, with what is left of its quantum (D4).
+    /// The current process goes back to its level, with the rest of its quantum (D4).
     fn preempt(&mut self, cpu: usize, to_head: bool) {
         if matches!(self.cpus[cpu].doing, Doing::User) {
             self.stop(cpu);
@@ -211,7 +211,7 @@ impl<O: Observer> Sim<'_, O> {
         self.resume(cpu);
     }
 
-    /// PB (D15): boosts a candidate at once, and returns what that costs.
+    /// PB (D15): boosts a candidate at once, and returns the cost.
     fn periodic_boost(&mut self, cpu: usize) -> u64 {
         if matches!(self.cpus[cpu].doing, Doing::Switch) && self.config.finer.no_boost_in_switch {
             return 0;
@@ -222,7 +222,7 @@ impl<O: Observer> Sim<'_, O> {
         self.boost_found(cpu, look)
     }
 
-    /// Tells whom a node boosts.
+    /// Reports to the observer which process a node boosts.
     pub(super) fn tell_decision(
         &mut self,
         node: usize,
@@ -242,7 +242,7 @@ impl<O: Observer> Sim<'_, O> {
         self.observer.decision(Decision { time_ns, node, table: &table, current, receiver, boosted });
     }
 
-    /// The current process, or by the other reading who had the CPU last.
+    /// The current process, or with the other reading the last process that had the CPU.
     fn current_or_last(&self, cpu: usize) -> Option<Pid> {
         let state = &self.cpus[cpu];
         let last = state.last_owner.filter(|_| self.config.finer.last_owner_is_current);
@@ -255,7 +255,7 @@ impl<O: Observer> Sim<'_, O> {
         u64::from(look.looked_at) * self.params.check_ns + if moved { self.params.queue_move_ns } else { 0 }
     }
 
-    /// Looks for a candidate from this process on, or from the first in the table.
+    /// Searches for a candidate from this process on, or from the first in the table.
     fn look(&self, cpu: usize, from: Option<Pid>, but_it: bool) -> Look {
         let table = &self.nodes[self.cpus[cpu].node].table;
         let current = from.and_then(|pid| table.iter().position(|other| *other == pid)).unwrap_or(0);
@@ -266,7 +266,7 @@ impl<O: Observer> Sim<'_, O> {
         boost_candidate(self.params.heuristic, table.len(), current, but_it, endpoint)
     }
 
-    /// Moves a ready process to the head of the highest level; a running one just gets that level. Tells whether it
+    /// Moves a ready process to the head of the highest level; a running one just gets that level. Returns whether it
     /// was moved.
     pub(super) fn boost(&mut self, pid: Pid, mark: Mark) -> bool {
         if self.is_fair() {

@@ -1,4 +1,4 @@
-//! The engine against the decisions: jobs alone, cases computed by hand, readings, laws.
+//! Checks the engine against the decisions: jobs alone, cases computed by hand, readings, laws.
 
 mod alone;
 mod auto;
@@ -42,7 +42,7 @@ fn programs(jobs: &[(u64, u32, &str)]) -> Vec<Work> {
     jobs.iter().map(work).collect()
 }
 
-/// The ends of jobs, in µs, and all else.
+/// The ends of jobs, in µs, the outcome and the records.
 fn outcome_of(config: &Config, works: &[Work]) -> (Vec<u64>, Outcome, Record) {
     let mut record = Record::default();
     let outcome = simulate_all(config, works, &mut record, &mut |_| true).unwrap();
@@ -63,13 +63,13 @@ fn reading(config: Config, change: impl FnOnce(&mut crate::params::Readings)) ->
     config
 }
 
-/// Keeps all slices and messages.
+/// Records all slices and messages.
 #[derive(Default)]
 struct Record {
     slices: Vec<Slice>,
     messages: Vec<Message>,
     rows: Vec<(u64, u32)>,
-    /// Where jobs started.
+    /// The nodes on which jobs started.
     nodes: Vec<Vec<u32>>,
 }
 
@@ -81,7 +81,7 @@ impl Record {
         self.slices.iter().filter(cpu).map(short).collect()
     }
 
-    /// When a node's CPU began to switch, in µs, and to whom.
+    /// When a node's CPU began to switch, in µs, and to which job.
     fn switches(&self, node: u32) -> Vec<(u64, u32)> {
         let switch = |(activity, start_ns, _, job): (Activity, u64, u64, Option<u32>)| {
             job.filter(|_| activity == Activity::Switch).map(|job| (start_ns / US, job))

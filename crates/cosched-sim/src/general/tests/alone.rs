@@ -24,13 +24,13 @@ fn without_skewness_it_takes_exactly_its_ideal_time() {
 
 #[test]
 fn periodic_boost_costs_two_microseconds_a_look() {
-    // Alone and computing for ever: each tick looks at one endpoint, which is its own.
+    // Alone and computing for ever: each tick checks one endpoint, which is its own.
     let params = Params { skew: 0.0, ..Params::paper("PB".parse().unwrap(), 1) };
     let spec = job(0, 1, 50 * MS, JobType::J4);
     let out = simulate(&params, &[spec]);
     let shape = Shape::new(&spec, &params);
     let alone_ns = shape.iterations * shape.iteration_ns();
-    // 5 of 95 parts are I/O, in which nothing is looked at.
+    // 5 of 95 parts are I/O, during which no endpoint is checked.
     let looks = out.cpu.sched_ns / (2 * US);
     assert!((45..=50).contains(&looks), "{looks}");
     assert_eq!(out.sim_end_ns - alone_ns, out.cpu.sched_ns, "all of it delays the job");
@@ -40,11 +40,11 @@ fn periodic_boost_costs_two_microseconds_a_look() {
 #[test]
 fn demand_based_coscheduling_interrupts_until_the_first_tick() {
     let params = Params { skew: 0.0, ..Params::paper("DCS".parse().unwrap(), 2) };
-    // C = D = 216393 ns, M = 185480: the first messages come at 618266, before any tick has noted anybody.
+    // C = D = 216393 ns, M = 185480: the first messages arrive at 618266, before any tick has noted a process.
     let out = simulate(&params, &[job(0, 2, 618_266, JobType::J3)]);
     assert_eq!((out.task_iterations, out.messages), (2, 2));
     assert_eq!((out.sim_end_ns, out.interrupts), (618_266, 0), "consumed before the interrupt is taken");
-    // An interrupt of 53 µs each. At 1 ms both do I/O, so nobody is noted; at the second messages they end.
+    // An interrupt of 53 µs each. At 1 ms both do I/O, so no process is noted; at the second messages they end.
     let out = simulate(&params, &[job(0, 2, 2 * 618_266, JobType::J3)]);
     assert_eq!((out.sim_end_ns, out.interrupts), (2 * 618_266 + 53_000, 2));
     assert_eq!((out.cpu.interrupt_ns, out.boosts), (2 * 53_000, 0));

@@ -1,11 +1,11 @@
-//! Auto: what is chosen for whom, and that it is never much worse than the better of gang and local.
+//! Auto: which policy is chosen for each job, and that it is never much worse than the better of gang and local.
 
 use super::laws::crowd;
 use super::*;
 use crate::general::{NodeModel, Spin};
 use cosched_core::{Choice, Policy, Reason, Wait};
 
-/// Keeps what was chosen: when, for whom, what.
+/// Records the choices: time, job, choice.
 #[derive(Default)]
 struct Choices(Vec<(u64, u32, Choice)>);
 
@@ -32,7 +32,7 @@ fn chosen(config: &Config, works: &[Work]) -> (Outcome, Vec<(u64, u32, Choice)>)
     (outcome, choices.0)
 }
 
-/// The policies that a job had, one after the other.
+/// The policies that a job had, in order.
 fn policies(choices: &[(u64, u32, Choice)], job: u32) -> Vec<Policy> {
     let mut found = vec![Policy::Gang];
     found.extend(choices.iter().filter(|(_, other, _)| *other == job).map(|(.., choice)| choice.policy));
@@ -64,7 +64,7 @@ fn a_program_that_changes_its_phase_is_changed_too() {
     let phases = "repeat 300 { compute 2ms; io 8ms; exchange 1d }; repeat 8000 { compute 480us; exchange 1d 1kB }";
     let works = programs(&[(0, 2, phases), (0, 2, "repeat 16000 { compute 500us; exchange 1d }")]);
     let (_, choices) = chosen(&auto(2, NodeModel::Linux), &works);
-    // Beside a local job that computes, a gang is not worth much: it may change for that time, but not more often.
+    // Beside a computing local job, a gang gains little: it may change for that time, but not more often.
     let of_second = policies(&choices, 1);
     assert!(of_second.len() <= 3 && of_second.last() == Some(&Policy::Gang), "{choices:?}");
     let of_first = policies(&choices, 0);
@@ -121,7 +121,7 @@ fn laws_hold_under_auto() {
 
 #[test]
 fn a_spin_time_that_is_found_is_about_as_good_as_the_best_fixed_one() {
-    // Messages come after 0.3 to 1 ms when the partner runs, and much later when it does not.
+    // Messages arrive after 0.3 to 1 ms when the partner runs, and much later when it does not.
     let works = programs(&[(0, 2, SHORT), (0, 2, SHORT), (0, 2, SHORT)]);
     for model in [NodeModel::Paper, NodeModel::Linux] {
         let end_ms = |spin_ns: u64, spin: Spin| {

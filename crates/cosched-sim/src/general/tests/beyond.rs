@@ -13,7 +13,7 @@ fn linux(strategy: &str, nodes: u32) -> Config {
 fn fair_turns_end_at_ticks_when_a_slice_is_used_up() {
     let jobs = programs(&[(0, 1, "compute 20ms"), (0, 1, "compute 20ms")]);
     let (ends, _, record) = outcome_of(&linux("Local", 1), &jobs);
-    // At 8 ms the second is 0.2 ms behind the first, so it goes on for another slice.
+    // At 8 ms the second is 0.2 ms behind the first, so it continues for another slice.
     let expected = [4_000, 12_000, 16_000, 20_000, 24_000, 28_000, 32_000, 36_000, 40_000, 41_000];
     assert_eq!(record.switches(0).iter().map(|(at_us, _)| *at_us).collect::<Vec<_>>(), expected);
     assert_eq!(ends, [42_000, 41_000]);
@@ -39,7 +39,7 @@ fn a_woken_process_preempts_one_that_had_more_than_its_part() {
 fn spin_block_on_linux_wakes_at_once() {
     let jobs = programs(&[(0, 2, PAIR), (0, 1, "compute 10ms")]);
     let (ends, out, record) = outcome_of(&linux("SB", 2), &jobs);
-    // It left 100 µs ahead of the mean, and comes back so: not eligible before the tick at 4 ms.
+    // It left 100 µs ahead of the mean, and comes back like that: not eligible before the tick at 4 ms.
     assert_eq!(record.switches(0), [(200, 1), (4_000, 0), (4_200, 1)]);
     assert_eq!((ends, out.interrupts), (vec![4_200, 10_853], 1));
 }
@@ -47,7 +47,7 @@ fn spin_block_on_linux_wakes_at_once() {
 #[test]
 fn yields_and_boosts_on_linux() {
     let jobs = programs(&[(0, 2, PAIR), (0, 1, "compute 10ms")]);
-    // A yield costs 3 µs and lets the other one go first at once.
+    // A yield costs 3 µs and lets the other process run first at once.
     let (_, out, record) = outcome_of(&linux("SY", 2), &jobs);
     assert_eq!((record.switches(0)[0], out.cpu.sched_ns), ((203, 1), 3 * US));
     // A boost preempts at once; here that is at ticks, as in the paper's model.
@@ -92,7 +92,7 @@ fn backfilling_fills_holes_without_delaying_the_first() {
         programs(&[(0, 2, "compute 10ms"), (0, 4, "compute 10ms"), (0, 2, "compute 10ms"), (0, 2, "compute 20ms")]);
     assert_eq!(outcome_of(&machine("FCFS", 4), &jobs).0, [10_000, 20_200, 30_400, 40_400]);
     assert_eq!(outcome_of(&machine("EASY", 4), &jobs).0, [10_000, 20_200, 10_000, 40_400]);
-    // One that runs longer may go ahead on CPUs that the first does not need.
+    // A job that runs longer may start earlier on CPUs that the first one does not need.
     let narrow =
         programs(&[(0, 2, "compute 10ms"), (0, 3, "compute 10ms"), (0, 1, "compute 90ms"), (0, 1, "compute 90ms")]);
     assert_eq!(outcome_of(&machine("EASY", 4), &narrow).0, [10_000, 20_200, 90_000, 110_400]);

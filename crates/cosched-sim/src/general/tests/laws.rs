@@ -1,4 +1,4 @@
-//! Determinism, invariants and readings on a busy little machine.
+//! Determinism, invariants and readings on a small busy machine.
 
 use super::*;
 use crate::params::{Placement, Readings, Topology};
@@ -102,7 +102,7 @@ fn every_reading_changes_something() {
         let params = small(strategy.parse().unwrap());
         let mut jobs = crowd();
         if readings.reverse_ties {
-            // Nodes touch each other by messages only, so what a tie decides is above all who comes first.
+            // Nodes affect each other only through messages, so a tie mainly decides which job comes first.
             jobs.iter_mut().for_each(|job| job.arrival_ns = 0);
         }
         let usual = simulate(&params, &jobs);
@@ -137,10 +137,10 @@ fn every_point_left_open_changes_something() {
         ("DCS-SB", Finer { demand_before_consuming: true, ..default }),
     ];
     for (strategy, finer) in cases {
-        // In a crowd, what happens in the first millisecond is soon forgotten: ticks set the pace.
+        // In a crowd, the effect of the first millisecond soon disappears: ticks set the pace.
         let jobs = if finer.tick_at_zero { crowd()[..1].to_vec() } else { crowd() };
         let works: Vec<Work> = jobs.iter().copied().map(Work::Paper).collect();
-        // Looks that take long make it likely that something happens meanwhile.
+        // Expensive checks make it likely that something happens meanwhile.
         let check_ns = if finer.boost_time_first { 50 * US } else { 2 * US };
         let params = small(strategy.parse().unwrap());
         let config = Config::paper(Params { check_invariants: true, check_ns, ..params });

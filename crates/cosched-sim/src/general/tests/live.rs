@@ -1,10 +1,10 @@
-//! The shipped planner in the simulator. Times are in µs.
+//! The production planner in the simulator. Times are in µs.
 
 use super::*;
 use crate::general::Live;
 use cosched_core::{Class, Policy, Sharing, Wait};
 
-/// Nodes with so many CPUs each, slots of 100 ms, and switches that cost nothing.
+/// Nodes with `cpus` CPUs each, slots of 100 ms, and switches that cost nothing.
 fn live(nodes: u32, cpus: u32, sharing: Sharing) -> Config {
     let mut config = machine("live", nodes);
     (config.params.quantum_ns, config.params.switch_ns, config.cpus_per_node) = (100 * MS, 0, cpus);
@@ -20,7 +20,7 @@ fn of_class(mut works: Vec<Work>, classes: &[Class]) -> Vec<Work> {
     works
 }
 
-/// The CPU time of each job up to some time, in ms.
+/// The CPU time of each job up to a given time, in ms.
 fn cpu_ms(record: &Record, jobs: usize, until_ns: u64) -> Vec<u64> {
     let mut ns = vec![0; jobs];
     for slice in record.slices.iter().filter(|s| !matches!(s.activity, Activity::Io | Activity::Blocked)) {

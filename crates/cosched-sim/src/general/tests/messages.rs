@@ -1,5 +1,5 @@
-//! Messages with costs by their way. Times are in µs, those of the Bunyip (Strazdins and Uhlmann 2004, equations 1, 2, 7):
-//! 1000 words take 80 + 850, of which 28 + 140 are CPU time; within a node 42 + 100, all of it CPU time.
+//! Messages with costs by their route. Times are in µs, those of the Bunyip (Strazdins and Uhlmann 2004, equations 1, 2,
+//! 7): 1000 words take 80 + 850, of which 28 + 140 are CPU time; within a node 42 + 100, all of it CPU time.
 
 use super::*;
 use crate::general::{Messages, NodeModel, Route};
@@ -8,7 +8,7 @@ use crate::strategy::Strategy;
 const TCP: Route = Route { latency_ns: 80_000, byte_ps: 106_250, cpu_ns: 28_000, cpu_byte_ps: 17_500, poll_ns: None };
 const MEMORY: Route = Route { latency_ns: 42_000, byte_ps: 12_500, cpu_ns: 42_000, cpu_byte_ps: 12_500, poll_ns: None };
 
-/// Dual nodes whose interrupts, moves of queues and switches cost nothing: all of that is in the messages' times.
+/// Dual nodes whose interrupts, queue moves and switches cost nothing: all of that is included in the messages' times.
 fn duals(strategy: &str, nodes: u32) -> Config {
     let base = machine(strategy, nodes);
     let params = Params { interrupt_ns: 0, queue_move_ns: 0, switch_ns: 0, ..base.params };
@@ -44,8 +44,8 @@ fn messages_of_a_node_share_its_link_in_each_direction() {
 
 #[test]
 fn messages_of_a_pair_stay_in_order_in_memory() {
-    // By the way of a network, so that the bytes take time after the send: 1000 words until 84 + 52 + 710 = 846; the empty
-    // message, sent at 98, would be there at 150.
+    // Through a network, so that the bytes take time after the send: 1000 words until 84 + 52 + 710 = 846; the empty
+    // message, sent at 98, would arrive at 150.
     let base = duals("Local", 1);
     let config = Config { messages: Some(Messages { network: TCP, memory: TCP }), ..base };
     let jobs = programs(&[(0, 2, "on 0 { send 1 8000B; send 1 0B }; on 1 { recv 0; recv 0 }")]);
@@ -74,7 +74,7 @@ fn polling_goes_by_the_way_that_the_message_will_take() {
 
 #[test]
 fn a_gang_keeps_what_a_local_job_lends() {
-    // One waits 10 ms for the other; the second copy could compute meanwhile.
+    // One process waits 10 ms for the other; the second copy could compute meanwhile.
     let text = "on 0 { compute 10ms; send 1 0B }; on 1 { recv 0; compute 10ms }";
     let jobs = programs(&[(0, 2, text), (0, 2, text)]);
     let ends = |strategy| {

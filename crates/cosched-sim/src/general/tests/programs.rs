@@ -1,4 +1,4 @@
-//! Programs, several CPUs a node, the fair scheduler, gangs that lend, space sharing.
+//! Programs, several CPUs per node, the fair scheduler, gangs that lend, space sharing.
 
 use super::*;
 use crate::general::NodeModel;
@@ -76,7 +76,7 @@ fn a_program_that_waits_for_ever_is_an_error() {
 fn a_barrier_lets_nobody_go_before_the_last_has_come() {
     let jobs = programs(&[(0, 5, "on 3 { compute 20ms }; barrier; compute 1ms")]);
     let (ends, out, record) = outcome_of(&machine("Local", 5), &jobs);
-    // Three rounds of at most 80 + 5 + 80 µs each after the last has come.
+    // Three rounds of at most 80 + 5 + 80 µs each after the last one has arrived.
     assert!(ends[0] > 21_000 && ends[0] <= 21_000 + 3 * 165, "{ends:?}");
     assert_eq!(out.messages, 15);
     let computed = record.slices.iter().filter(|s| s.activity == Activity::Compute && s.start_ns < 20 * MS).count();
@@ -88,15 +88,15 @@ fn cpus_of_a_node_share_its_processes() {
     let config = Config { cpus_per_node: 2, ..machine("Local", 1) };
     let three = programs(&[(0, 1, "compute 30ms"), (0, 1, "compute 30ms"), (0, 1, "compute 30ms")]);
     let (ends, out, _) = outcome_of(&config, &three);
-    // At 20 ms all are one level lower but the third, which gets the first CPU; of the other two, which are equals now,
-    // the first gets the second CPU. It ends at 30.2 and leaves it to the second for its last 10 ms.
+    // At 20 ms all are one level lower except the third, which gets the first CPU; of the other two, which are now
+    // equal, the first gets the second CPU. It ends at 30.2 and leaves it to the second for its last 10 ms.
     assert_eq!((ends, out.context_switches), (vec![30_200, 40_400, 50_200], 3));
 }
 
 #[test]
 fn the_programs_that_come_with_the_simulator_run() {
     let machine = Config { cpus_per_node: 2, ..machine("GS", 2) };
-    // (text, tasks, its computation alone in ms); messages come on top.
+    // (text, tasks, its computation alone in ms); messages are added to that.
     let known = [
         (include_str!("../../../programs/nearest-neighbours.prog"), 4, 1000),
         (include_str!("../../../programs/barrier-mpi.prog"), 2, 1000),
@@ -117,7 +117,7 @@ fn the_programs_that_come_with_the_simulator_run() {
 fn a_woken_process_goes_back_to_its_own_cpu() {
     let config = Config { cpus_per_node: 2, ..machine("Local", 1) };
     let jobs = programs(&[(0, 1, "compute 1ms; io 5ms; compute 1ms"), (0, 1, "compute 2ms; io 1ms; compute 1ms")]);
-    // At 3 ms both CPUs are idle, and the second process goes on where it was.
+    // At 3 ms both CPUs are idle, and the second process continues where it was.
     let (ends, out, _) = outcome_of(&config, &jobs);
     assert_eq!((ends, out.context_switches), (vec![7_000, 4_000], 0));
 }
