@@ -1,4 +1,5 @@
-//! Jobs of the paper's kind: tasks that compute, do I/O and talk to their neighbours, again and again (D8, D10, D11).
+//! Jobs of the paper's kind: tasks that repeatedly compute, do I/O and communicate with their neighbours (D8, D10,
+//! D11).
 
 use crate::params::Params;
 use cosched_core::Class;
@@ -10,15 +11,15 @@ use std::str::FromStr;
 pub enum JobType {
     /// 35 % computation, 15 % I/O, 50 % communication.
     J1,
-    /// 35, 50, 15.
+    /// 35 % computation, 50 % I/O, 15 % communication.
     J2,
-    /// 35, 35, 30.
+    /// 35 % computation, 35 % I/O, 30 % communication.
     J3,
-    /// 90, 5, 5.
+    /// 90 % computation, 5 % I/O, 5 % communication.
     J4,
-    /// 35, 5, 60.
+    /// 35 % computation, 5 % I/O, 60 % communication.
     J5,
-    /// 65, 5, 30.
+    /// 65 % computation, 5 % I/O, 30 % communication.
     J6,
 }
 
@@ -62,12 +63,12 @@ impl FromStr for JobType {
     }
 }
 
-/// A job as a list of jobs has it.
+/// A job in a job list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobSpec {
     /// When it arrives.
     pub arrival_ns: u64,
-    /// Its tasks, one on each node that it gets.
+    /// The number of tasks, each on a node of its own.
     pub tasks: u32,
     /// Its execution time alone, without skewness.
     pub exec_ns: u64,
@@ -77,7 +78,7 @@ pub struct JobSpec {
     pub class: Class,
 }
 
-/// What an iteration of a job is made of (D10). Times are of the ideal case, before skewness.
+/// The parts of an iteration of a job (D10). Times are those of the ideal case, before skewness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Computation.
@@ -86,7 +87,7 @@ pub struct Shape {
     pub io_ns: u64,
     /// Communication: from the first send to the last receive.
     pub communicate_ns: u64,
-    /// How many iterations, at least one.
+    /// The number of iterations, at least one.
     pub iterations: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The simulator: the strategies of Zhang et al. 2000 and some more, on a simulated cluster, in integer nanoseconds.
 //!
-//! The semantics are those of the paper with every open point decided; the decisions are numbered D1 to D26 and cited
-//! where they are followed (docs/simulator.md has them all). No clock, no files: text comes in as readers, time passes only inside.
+//! The semantics are those of the paper with every open point decided; the decisions are numbered D1 to D26 and cited where they
+//! are applied (docs/simulator.md lists them all). No clock, no files: input is read from readers, and time is simulated only.
 
 pub mod batch;
 mod draw;

@@ -1,8 +1,9 @@
-//! What a simulation tells while it runs: for traces, pictures and tests. Nothing is told to [`Silent`], at no cost.
+//! What a simulation reports while it runs: for traces, pictures and tests. Nothing is reported to [`Silent`], at no
+//! cost.
 
 use cosched_core::{Choice, Endpoint};
 
-/// What a CPU does.
+/// An activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// A process computes.
@@ -17,24 +18,24 @@ pub enum Activity {
     Scheduler,
     /// The process sleeps for I/O; its CPU may do something else meanwhile.
     Io,
-    /// The process has blocked itself until a message comes.
+    /// The process has blocked itself until a message arrives.
     Blocked,
-    /// A process sends a message or takes one, where it pays for that.
+    /// A process sends or receives a message, where it pays for that.
     Message,
 }
 
-/// An activity for a time.
+/// An activity with its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The node.
     pub node: u32,
-    /// From.
+    /// The beginning.
     pub start_ns: u64,
-    /// To; not before `start_ns`.
+    /// The end; not before `start_ns`.
     pub end_ns: u64,
-    /// What.
+    /// The activity.
     pub activity: Activity,
-    /// Whose: job (place in the job list) and task, where it is somebody's.
+    /// The process that it belongs to, if any: job (place in the job list) and task.
     pub process: Option<(u32, u32)>,
 }
 
@@ -49,11 +50,11 @@ pub struct Message {
     pub to: (u32, u32),
     /// When the sender's program sent it.
     pub sent_ns: u64,
-    /// When it lay in the receiver's endpoint.
+    /// When it was in the receiver's endpoint.
     pub delivered_ns: u64,
 }
 
-/// What happens to jobs and rows.
+/// A change of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobChange {
     /// It is in the arrival queue.
@@ -64,30 +65,30 @@ pub enum JobChange {
     Finished,
 }
 
-/// A node decides whom to boost: the periodic look of PB, or a message under DCS.
+/// A node decides which process to boost: the periodic check of PB, or a message under DCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
-    /// When.
+    /// The time.
     pub time_ns: u64,
-    /// Where.
+    /// The node.
     pub node: u32,
     /// The node's live processes in the order of their arrival: job, task, and what it does.
     pub table: &'a [(u32, u32, Endpoint)],
-    /// The place of the process that has the CPU; under DCS of the one that the network interface believes to have it.
+    /// The index of the process that has the CPU; under DCS of the one that the network interface believes to have it.
     pub current: Option<usize>,
-    /// Under DCS, the place of the receiver of a message.
+    /// Under DCS, the index of the receiver of a message.
     pub receiver: Option<usize>,
-    /// The place of the process that is to be boosted (PB), or for which an interrupt is raised (DCS).
+    /// The index of the process that is to be boosted (PB), or for which an interrupt is raised (DCS).
     pub boosted: Option<usize>,
 }
 
-/// Somebody who is told. Slices come in the order of their ends, a node's do not overlap (but for [`Activity::Io`] and
-/// [`Activity::Blocked`], which are of processes without a CPU).
+/// Receives the reports. Slices are reported in the order of their ends, and those of a node do not overlap (except for
+/// [`Activity::Io`] and [`Activity::Blocked`], which belong to processes without a CPU).
 pub trait Observer {
-    /// Whether to tell at all.
+    /// Whether anything is reported.
     const TELL: bool = true;
 
-    /// Whether to tell of decisions too; only the general engine does.
+    /// Whether decisions are reported, too; only the general engine does that.
     const TELL_DECISIONS: bool = false;
 
     /// A slice has ended.
@@ -102,14 +103,14 @@ pub trait Observer {
     /// A row of the matrix became current.
     fn row(&mut self, time_ns: u64, row: u32);
 
-    /// Another choice holds for a job (auto).
+    /// The choice for a job has changed (auto).
     fn choice(&mut self, _time_ns: u64, _job: u32, _: Choice) {}
 
-    /// A node has decided whom to boost.
+    /// A node has decided which process to boost.
     fn decision(&mut self, _: Decision<'_>) {}
 }
 
-/// Nobody.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

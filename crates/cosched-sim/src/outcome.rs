@@ -1,4 +1,4 @@
-//! What a simulation gives back.
+//! The result of a simulation.
 
 /// How the CPU time of all nodes was spent, in ns. The sum is nodes × simulated time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct CpuTime {
     pub interrupt_ns: u64,
     /// The scheduler's own work: periodic boost and yields.
     pub sched_ns: u64,
-    /// Nothing.
+    /// Idle time.
     pub idle_ns: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct JobTimes {
 /// The result of a run. Jobs are in the order of the job list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// When the last job ended, or the end that was asked for.
+    /// When the last job ended, or the requested end.
     pub sim_end_ns: u64,
     /// Events that the engine handled: a measure of its work, not of the model.
     pub events: u64,
@@ -61,12 +61,12 @@ pub struct Outcome {
     pub jobs: Vec<JobTimes>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Simulated time.
     pub time_ns: u64,
-    /// Events so far.
+    /// Events handled so far.
     pub events: u64,
     /// Task-iterations so far, and of all jobs together.
     pub task_iterations: (u64, u64),

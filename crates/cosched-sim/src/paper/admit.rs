@@ -6,7 +6,7 @@ use crate::draw::Draws;
 use crate::observe::{JobChange, Observer};
 
 impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
-    /// Starts jobs from the head of the queue as long as they fit. The books of free places are up to date.
+    /// Starts jobs from the head of the queue as long as they fit. The account of free places must be up to date.
     pub(super) fn admit(&mut self, t: u64) {
         while let Some(job) = self.queue.front().copied() {
             let Some(chosen) = self.choose(self.jobs[job as usize].tasks as usize) else { return };
@@ -15,7 +15,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// The nodes with the fewest processes, of equals the lowest number; in the order of their numbers.
+    /// The nodes with the fewest processes, among equals those with the lowest numbers; in the order of their numbers.
     fn choose(&self, tasks: usize) -> Option<Vec<u32>> {
         let room = |(_, node): &(usize, &super::node::Node)| (node.count as usize) < self.places;
         let mut nodes: Vec<(u8, u32)> =
@@ -88,7 +88,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Whether a job may end from `from_ns` to `limit_ns`: not if one of its tasks cannot, most often the same as before.
+    /// Whether a job may end from `from_ns` to `limit_ns`: not if one of its tasks cannot, which is most often the same
+    /// task as before.
     pub(super) fn may_end(&mut self, from_ns: u64, limit_ns: u64) -> bool {
         for job in &self.ending {
             let live = &self.live[*job as usize];
@@ -102,7 +103,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         false
     }
 
-    /// Whether a task, near its end, cannot end before or at `limit_ns`, or has to have the CPU for longer.
+    /// Whether a task, near its end, cannot end before or at `limit_ns`, or needs the CPU for longer.
     fn is_late(&self, (n, place): (u32, u8), from_ns: u64, limit_ns: u64) -> bool {
         let (n, node) = (n as usize, &self.nodes[n as usize]);
         let p = &self.processes[n * self.places + place as usize];
@@ -131,7 +132,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.update(n, t);
     }
 
-    /// The current process has ended; with the last of its job the job's places are free.
+    /// The current process has ended; with the last process of its job, the job's places become free.
     pub(super) fn exit(&mut self, n: usize, place: u8, t: u64) {
         self.set_current(n, NOBODY, t);
         let p = self.process(n, place);
@@ -140,7 +141,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         let live = &mut self.live[job as usize];
         live.alive -= 1;
         if live.alive == 0 {
-            // Whoever does this gives the CPU to somebody afterwards; a job that starts here finds it taken.
+            // The caller gives the CPU to a process afterwards; a job that starts here finds it taken.
             self.nodes[n].cpu = Cpu::Stopped;
             self.end(job, t);
         }

@@ -1,4 +1,4 @@
-//! What both fast engines keep alike: keys of events, and the books at the end of a run.
+//! Code that both fast engines share: keys of events, and the accounts at the end of a run.
 
 use super::tree::NEVER;
 use crate::error::SimError;
@@ -22,7 +22,7 @@ pub(super) fn key(time_ns: u64, kind: u64) -> u64 {
     if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
 }
 
-/// When a simulation stops at the latest.
+/// The latest time at which a simulation stops.
 pub(super) fn end_ns(params: &Params) -> u64 {
     params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX)
 }
@@ -34,18 +34,18 @@ pub(super) fn stopped_ns(out: &Outcome, params: &Params) -> u64 {
     if ended { last } else { params.end_ns.unwrap_or(last) }
 }
 
-/// What an engine has counted besides its outcome.
+/// Counters of an engine in addition to its outcome.
 pub(super) struct Counted {
-    /// All computation that was drawn.
+    /// The total of all computation that was drawn.
     pub(super) drawn_ns: u64,
     /// Messages.
     pub(super) sent: u64,
-    /// Iterations that were jumped over (sampled mode).
+    /// Iterations that were skipped (sampled mode).
     pub(super) skipped: u64,
 }
 
-/// Closes the books: the work that was done (D26), what is left as idle time, and the laws of conservation. `done` tells the
-/// iterations that the tasks of an unfinished job have completed.
+/// Closes the accounts: the work that was done (D26), the remainder as idle time, and the conservation laws. `done` returns
+/// the iterations that the tasks of an unfinished job have completed.
 pub(super) fn close(
     mut out: Outcome,
     params: &Params,

@@ -1,4 +1,4 @@
-//! What a CPU does: dispatch, switches, kernel work, and the steps of a process that has the CPU.
+//! A CPU's activities: dispatch, switches, kernel work, and the steps of a process that has the CPU.
 
 use super::books::{IO_ENDS, key};
 use super::engine::Engine;
@@ -15,7 +15,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         &mut self.processes[n * self.places + place as usize]
     }
 
-    /// The CPU's present activity has come to its end.
+    /// The CPU's present activity has ended.
     pub(super) fn cpu_ends(&mut self, n: usize, t: u64) {
         match self.nodes[n].cpu {
             Cpu::Run(_) => {
@@ -39,13 +39,13 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.start_cpu(n, t);
     }
 
-    /// The running process can go on: its message is there, now or since its lead.
+    /// The running process can continue: its message has arrived, now or since its lead.
     pub(super) fn start_cpu_again(&mut self, n: usize, t: u64) {
         self.stop_run(n, t);
         self.start_cpu(n, t);
     }
 
-    /// Gives a CPU that does nothing the next thing to do (D6, D22): kernel work, a switch, a process, or nothing.
+    /// Starts the next activity of an idle CPU (D6, D22): kernel work, a switch, a process, or nothing.
     pub(super) fn start_cpu(&mut self, n: usize, t: u64) {
         loop {
             if let Some((work, ns)) = self.nodes[n].kernel.pop_front() {
@@ -67,7 +67,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// The CPU goes to the current process; what the switch costs, if it is one (D6).
+    /// The CPU goes to the current process; returns the cost of the switch, if it is one (D6).
     pub(super) fn own(&mut self, n: usize) -> u64 {
         let place = self.nodes[n].current;
         let job = self.process(n, place).job;
@@ -86,7 +86,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             Kernel::Wake(_) | Kernel::Raise(..) => self.out.cpu.interrupt_ns += ns,
         }
         let node = &self.nodes[n];
-        // The same process goes on afterwards, unless a tick decides otherwise.
+        // The same process continues afterwards, unless a tick decides otherwise.
         let goes_on = work == Kernel::Scheduler && node.kernel.is_empty() && node.current != NOBODY;
         if goes_on && node.last_job == self.processes[n * self.places + node.current as usize].job {
             self.lead(n, t, ns, Lead::Scheduler, Cpu::Kernel(work));
@@ -95,7 +95,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Something before a run: folded into it if nothing can happen at its end, else an activity of its own.
+    /// An activity before a run: folded into the run if nothing can happen at its end, otherwise an activity of its
+    /// own.
     pub(super) fn lead(&mut self, n: usize, t: u64, ns: u64, lead: Lead, alone: Cpu) {
         let place = self.nodes[n].current;
         let p = &self.processes[n * self.places + place as usize];
@@ -140,7 +141,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         true
     }
 
-    /// Who owns the CPU; DCS's note of the last tick is brought up to date before (D16).
+    /// Changes the owner of the CPU; DCS's note of the last tick is updated first (D16).
     pub(super) fn set_current(&mut self, n: usize, place: u8, t: u64) {
         if A == DEMAND {
             self.nodes[n].noted_job = self.noted(n, t);
@@ -162,7 +163,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         if current == NOBODY { NONE } else { self.processes[n * self.places + current as usize].job }
     }
 
-    /// Does all that the current process does in no time, up to something that takes time. False if it gave the CPU up.
+    /// Executes all operations of the current process that take no time, up to one that does. False if it gave the CPU
+    /// up.
     fn proceed(&mut self, n: usize, t: u64) -> bool {
         loop {
             let place = self.nodes[n].current;
@@ -206,7 +208,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// An iteration is complete. False if it was the last.
+    /// An iteration is complete. False if it was the last one.
     fn next_iteration(&mut self, n: usize, place: u8, t: u64) -> bool {
         self.out.task_iterations += 1;
         let p = self.process(n, place);
@@ -245,7 +247,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         (p.state, p.phase, p.since_ns) = (State::Io, Phase::Send, t);
         p.io_ns += t;
         let end = p.io_ns;
-        // Of equal ends the lower job first (D2); a node has one task of a job at most.
+        // Among equal ends the lower job comes first (D2); a node has at most one task of a job.
         let base = n * self.places;
         let rank = |place: u8| {
             let p = &self.processes[base + place as usize];
@@ -257,7 +259,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         node.io_end_ns = node.io_end_ns.min(end);
     }
 
-    /// What lies behind on this node and comes before the present event: ends of I/O, deliveries.
+    /// Catches up on everything on this node that comes before the present event: ends of I/O, deliveries.
     #[inline]
     pub(super) fn drain(&mut self, n: usize) {
         while key(self.nodes[n].io_end_ns, IO_ENDS) < self.now {
@@ -266,7 +268,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.drain_messages(n);
     }
 
-    /// The first I/O to end wakes its process; of several that end at one instant the first gets an idle CPU.
+    /// The first I/O to end wakes its process; of several that end at the same instant the first gets an idle CPU.
     pub(super) fn io_ends(&mut self, n: usize) {
         let (end, place) = (self.nodes[n].io_end_ns, self.nodes[n].io.remove(0));
         let next = self.nodes[n].io.first().map(|place| self.processes[n * self.places + *place as usize].io_ns);
@@ -280,14 +282,15 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// To the head of the highest level, with a full quantum.
+    /// Moves a process to the head of the highest level, with a full quantum.
     fn woken(&mut self, n: usize, place: u8) {
         let p = self.process(n, place);
         (p.state, p.level, p.used_ns, p.boosted) = (State::Ready, LEVEL_MAX, 0, false);
         self.nodes[n].ready.insert(0, place);
     }
 
-    /// Ends the run of the current process at `t` and books it. True if its lead still has the CPU, alone from now on.
+    /// Ends the run of the current process at `t` and accounts for it. True if its lead still has the CPU, alone from
+    /// now on.
     pub(super) fn stop_run(&mut self, n: usize, t: u64) -> bool {
         let Cpu::Run(lead) = self.nodes[n].cpu else { return false };
         let start = self.nodes[n].run_start_ns;
@@ -318,7 +321,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         false
     }
 
-    /// Kernel work comes up (D22): it stops the running process at once, and waits for a switch or other kernel work.
+    /// New kernel work (D22): it stops the running process at once, and waits for a switch or other kernel work.
     pub(super) fn kernel_work(&mut self, n: usize, t: u64, work: Kernel, ns: u64) {
         self.nodes[n].kernel.push_back((work, ns));
         let busy = match self.nodes[n].cpu {
@@ -353,7 +356,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// SB at the limit (D14).
+    /// SB when the spin time is over (D14).
     fn block(&mut self, n: usize, place: u8, t: u64) {
         self.out.blocks += 1;
         self.set_current(n, NOBODY, t);
@@ -361,7 +364,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         (p.state, p.since_ns) = (State::Blocked, t);
     }
 
-    /// SY at the limit (D14): below all others, somebody else up, and on it spins.
+    /// SY when the spin time is over (D14): the process lowers itself below all others, raises another one, and
+    /// continues to spin.
     fn give_way(&mut self, n: usize, place: u8) {
         self.out.yields += 1;
         let base = n * self.places;
@@ -382,7 +386,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Looks at the endpoints from the current process on (D15).
+    /// Checks the endpoints from the current process on (D15).
     pub(super) fn look(&self, n: usize, but_current: bool) -> Look {
         let node = &self.nodes[n];
         let seen = |i: usize| {
@@ -411,7 +415,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         p.boosted = true;
     }
 
-    /// A level's tail.
+    /// Appends a process to the tail of its level.
     pub(super) fn append(&mut self, n: usize, place: u8) {
         let base = n * self.places;
         let level = self.processes[base + place as usize].level;
@@ -421,7 +425,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.process(n, place).state = State::Ready;
     }
 
-    /// Takes back what was booked beyond the end, and books what goes on.
+    /// Removes what was accounted for beyond the end, and accounts for activities in progress.
     pub(super) fn cut(&mut self, n: usize, end_ns: u64) {
         self.now = key(end_ns, 7);
         self.drain(n);

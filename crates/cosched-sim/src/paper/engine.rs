@@ -12,10 +12,10 @@ use crate::params::Params;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Nodes whose first key is kept together: what sleeps is passed over in blocks.
+/// The number of nodes whose first key is stored together: sleeping nodes are skipped in blocks.
 const BLOCK_NODES: usize = 32;
 
-/// Between two looks at progress.
+/// The number of events between two progress reports.
 pub(super) const WATCH_EVENTS: u64 = 1 << 20;
 
 /// Why a simulation paused.
@@ -23,22 +23,22 @@ pub(super) const WATCH_EVENTS: u64 = 1 << 20;
 pub(super) enum Why {
     /// All jobs have ended.
     Done,
-    /// The limit.
+    /// The limit was reached.
     Limit,
     /// A job has arrived, started or ended.
     Change,
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
-    /// Its tasks' nodes and places there.
+    /// Its tasks' nodes and their places there.
     pub(super) at: Vec<(u32, u8)>,
     /// Tasks that have not ended.
     pub(super) alive: u32,
     /// Tasks that are not near their end.
     pub(super) far: u32,
-    /// The task that was last seen to end too late for a window.
+    /// The task that was last found to end too late for a window.
     pub(super) late: usize,
 }
 
@@ -48,25 +48,25 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
     pub(super) shapes: Vec<Shape>,
     pub(super) observer: &'a mut O,
     pub(super) quanta_ns: [u64; 60],
-    /// Places on a node.
+    /// The number of places on a node.
     pub(super) places: usize,
     pub(super) nodes: Vec<Node>,
-    /// Places of all nodes, node by node.
+    /// The places of all nodes, node by node.
     pub(super) processes: Vec<Process>,
-    /// When a node next does something that matters: time · 8 + kind.
+    /// When each node next does something that matters: time · 8 + kind.
     pub(super) keys: Vec<u64>,
-    /// For each block of nodes the first of its keys, or less.
+    /// For each block of nodes the minimum of its keys, or less.
     pub(super) firsts: Vec<u64>,
     /// Jobs all of whose tasks are near their end.
     pub(super) ending: Vec<u32>,
     pub(super) in_window: bool,
-    /// Who comes next while nodes are in one order; kept for its memory.
+    /// The next nodes while nodes are processed in one order; kept to reuse its memory.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    /// A job has ended while nodes were not in one order, which must not be.
+    /// A job has ended while nodes were not processed in one order, which must not happen.
     pub(super) out_of_order: bool,
-    /// How long nodes cannot hear of each other, as a difference of keys.
+    /// How long nodes cannot affect each other, as a difference of keys.
     look_ahead: u64,
-    /// Arrivals and ends of jobs so far.
+    /// The number of arrivals and ends of jobs so far.
     pub(super) changes: u64,
     /// Iterations that were skipped, not simulated (sampled mode).
     pub(super) skipped: u64,
@@ -79,10 +79,10 @@ pub(super) struct Engine<'a, O, const W: u8, const A: u8> {
     pub(super) queue: VecDeque<u32>,
     pub(super) live: Vec<Live>,
     pub(super) finished: usize,
-    /// Free places of all nodes.
+    /// The number of free places of all nodes.
     pub(super) free_places: u64,
     free_since_ns: u64,
-    /// All computation that was drawn, to compare with what was done.
+    /// The total of all computation that was drawn, to compare with what was done.
     pub(super) drawn_ns: u64,
     pub(super) sent: u64,
     pub(super) out: Outcome,
@@ -137,8 +137,8 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.finish()
     }
 
-    /// Goes on until all jobs have ended, the key `limit` or the end of the simulation is reached, or, if asked for, a job
-    /// has arrived, started or ended.
+    /// Continues until all jobs have ended, the key `limit` or the end of the simulation is reached, or, if requested, a
+    /// job has arrived, started or ended.
     pub(super) fn go(
         &mut self,
         limit: u64,
@@ -175,8 +175,9 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         Ok(Why::Done)
     }
 
-    /// Every node by itself up to a time before which it cannot hear of the others: a message takes at least the time in
-    /// the sender's interface and on the wire. Only the end of a job reaches other nodes at once; here there is none.
+    /// Processes every node by itself up to a time before which it cannot be affected by the others: a message takes at
+    /// least the time in the sender's interface and on the wire. Only the end of a job reaches other nodes at once; here
+    /// there is none.
     fn window(&mut self, limit: u64) {
         self.in_window = true;
         for block in 0..self.firsts.len() {
@@ -192,7 +193,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.in_window = false;
     }
 
-    /// The same with all events in one order, up to the end of a job: that changes other nodes at once.
+    /// The same with all events in one order, up to the end of a job, which changes other nodes at once.
     fn ordered_window(&mut self, limit: u64) {
         let changes = self.changes;
         let mut next = std::mem::take(&mut self.next);
@@ -221,7 +222,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.firsts[block] = self.keys[self.nodes_of(block)].iter().copied().min().unwrap_or(NEVER);
     }
 
-    /// The node does something that matters at this key.
+    /// The node does what is due at this key.
     #[inline]
     pub(super) fn set_key(&mut self, n: usize, key: u64) {
         self.keys[n] = key;
@@ -283,7 +284,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.set_key(n, first);
     }
 
-    /// Counts free places while jobs wait, up to now; to be called before either changes.
+    /// Accounts for free places while jobs wait, up to now; to be called before either changes.
     pub(super) fn count_free(&mut self, time_ns: u64) {
         if !self.queue.is_empty() {
             let since = time_ns - self.free_since_ns;
@@ -292,7 +293,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         self.free_since_ns = time_ns;
     }
 
-    /// Closes the books.
+    /// Closes the accounts.
     pub(super) fn finish(mut self) -> Result<Outcome, SimError> {
         let end_ns = books::stopped_ns(&self.out, &self.params);
         self.out.sim_end_ns = end_ns;
@@ -309,7 +310,7 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
         books::close(self.out, &self.params, (self.jobs, &self.shapes), &counted, done)
     }
 
-    /// What every node must look like after an event.
+    /// Checks the state of a node after an event.
     fn check(&self, n: usize) {
         let node = &self.nodes[n];
         let of = |place: u8| &self.processes[n * self.places + place as usize];

@@ -1,10 +1,10 @@
 //! The fast engine: the paper's model (D1 to D26), exact to the nanosecond, and only what changes state costs time.
 //!
 //! Problem: a straightforward simulator spends two thirds of its time in one heap of events, and most of these events
-//! change nothing: ticks at which nobody is preempted, messages for which nobody waits, ends of I/O on a busy node.
-//! Rule: every node knows when it next does something that matters, a tournament finds the node that is first, and
-//! what happened meanwhile is caught up when somebody looks. Ticks are computed, not stepped through.
-//! One node's events have the order of D2 by a number for their kind in the lowest bits of the key.
+//! change nothing: ticks that preempt no process, messages for which no process waits, ends of I/O on a busy node.
+//! Rule: every node knows when it next does something that matters, a tournament finds the first node, and what happened
+//! meanwhile is caught up on when it is needed. Ticks are computed, not stepped through.
+//! The events of one node have the order of D2 by a number for their kind in the lowest bits of the key.
 
 mod admit;
 mod books;
@@ -30,8 +30,8 @@ use cosched_core::{OnArrival, Wait};
 use engine::Engine;
 pub use sampled::{Sampled, Sampling};
 
-/// Whether this engine can do it: the ten strategies of the paper, under the default readings, with at most 16 processes a
-/// node, and switches that take time (else too much happens at one instant).
+/// Whether this engine supports the parameters: the ten strategies of the paper, under the default readings, with at most
+/// 16 processes per node, and switches that take time (otherwise too much happens at the same instant).
 pub fn handles(params: &Params) -> bool {
     let dynamic = matches!(params.strategy, Strategy::Dynamic(..))
         && params.mpl as usize <= short::PLACES_MAX
@@ -40,7 +40,7 @@ pub fn handles(params: &Params) -> bool {
     params.readings == Readings::default() && (dynamic || params.strategy == Strategy::Gang)
 }
 
-/// Runs the jobs to their end. `watch` is asked now and then whether to go on.
+/// Runs the jobs to their end. `watch` is asked from time to time whether to continue.
 pub fn run(
     params: &Params,
     jobs: &[JobSpec],
@@ -50,7 +50,8 @@ pub fn run(
     Ok(choose(params, jobs, observer, None, watch)?.0)
 }
 
-/// Runs the jobs to their end, but jumps where nothing changes (see `sampled.rs`): an estimate, with its error.
+/// Runs the jobs to their end, but skips intervals in which nothing changes (see `sampled.rs`): an estimate, with its
+/// error.
 pub fn run_sampled(
     params: &Params,
     jobs: &[JobSpec],
@@ -64,7 +65,7 @@ pub fn run_sampled(
     choose(params, jobs, &mut Silent, Some(sampling), watch)
 }
 
-/// Each strategy is compiled for itself.
+/// Each strategy is compiled separately.
 fn choose(
     params: &Params,
     jobs: &[JobSpec],
@@ -119,7 +120,7 @@ fn with(mut out: Outcome, more: &sampled::Totals, params: &Params) -> Outcome {
     out
 }
 
-// How to wait and what to do on arrival, as constants: each strategy is compiled for itself.
+// How to wait and what to do on arrival, as constants: each strategy is compiled separately.
 const BUSY: u8 = 0;
 const BLOCK: u8 = 1;
 const YIELD: u8 = 2;

@@ -1,6 +1,7 @@
-//! Network interfaces (D9): a message passes the sender's one, the wire and the receiver's one, each side first in, first
-//! out. The time of a delivery is known as soon as the message is sent, unless one that reaches the interface before it
-//! is sent later; so deliveries are computed when messages are sent, and caught up when somebody looks.
+//! Network interfaces (D9): a message passes the sender's interface, the wire and the receiver's interface, each side
+//! first in, first out. The time of a delivery is known as soon as the message is sent, unless a message that reaches the
+//! interface earlier is sent later; so deliveries are computed when messages are sent, and caught up on when they are
+//! needed.
 
 use super::books::{DELIVERED, key};
 use super::engine::Engine;
@@ -22,11 +23,12 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             node.send_free_ns = node.send_free_ns.max(t) + self.params.send_ns;
             let reaches_ns = node.send_free_ns + self.params.wire_ns;
             self.sent += 1;
-            // What goes right comes from the left.
+            // A message sent to the right arrives from the left.
             let message = Incoming { delivered_ns: 0, reaches_ns, sent_ns: t, to, side: direction as u8 };
             let to_node = to_node as usize;
             let message = self.insert(to_node, message);
-            // The sender's own key is set when its event is done. Messages that come later now are looked at in vain.
+            // The sender's own key is set when its event is done. If messages are delayed by this one, their check will
+            // be in vain.
             let watch = self.watch_message(to_node, &message);
             if watch < self.keys[to_node] {
                 self.set_key(to_node, watch);
@@ -34,10 +36,10 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Puts a message in its place; with the time of its delivery.
+    /// Inserts a message at its place; returns it with the time of its delivery.
     fn insert(&mut self, n: usize, message: Incoming) -> Incoming {
         let (base, receive_ns) = (n * self.places, self.params.receive_ns);
-        // Of messages that arrive at once the lower job's, task's, sender's is first (D2).
+        // Of messages that arrive at the same time, the one with the lower job, task, sender comes first (D2).
         let order = |m: &Incoming| {
             let p = &self.processes[base + m.to as usize];
             let tasks = self.jobs[p.job as usize].tasks;
@@ -59,8 +61,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         node.incoming[at]
     }
 
-    /// Key of the next delivery that matters when it happens: to the running process that spins for it, to one that has
-    /// blocked for it, and under DCS to anybody.
+    /// Key of the next delivery that matters at once: to the running process that spins for it, to one that has blocked
+    /// for it, and under DCS to any process.
     #[inline]
     pub(super) fn watch_key(&self, n: usize) -> u64 {
         let node = &self.nodes[n];
@@ -68,7 +70,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         if let Cpu::Run(_) = node.cpu {
             let p = &self.processes[n * self.places + node.current as usize];
             if matches!(p.phase, Phase::Receive(side) if p.got[side as usize] > 0) {
-                // It came during the lead.
+                // It arrived during the lead.
                 first = key(node.run_start_ns, 0);
             }
         }
@@ -93,7 +95,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Deliveries before the present event.
+    /// Handles deliveries before the present event.
     #[inline]
     pub(super) fn drain_messages(&mut self, n: usize) {
         while let Some(m) = self.nodes[n].incoming.first().copied() {
@@ -129,7 +131,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         self.observer.message(message);
     }
 
-    /// A delivery that somebody cares about.
+    /// Handles a delivery that matters.
     pub(super) fn delivery(&mut self, n: usize, t: u64) {
         let Some(m) = self.nodes[n].incoming.first().copied().filter(|m| m.delivered_ns == t) else { return };
         self.take_in(n, m);

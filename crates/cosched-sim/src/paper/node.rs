@@ -1,10 +1,10 @@
-//! What a node and its processes are, for the feedback engine: plain data.
+//! The state of a node and its processes for the feedback engine: plain data.
 
 use super::queue::Queue;
 use super::short::Short;
 use crate::draw::Draws;
 
-/// Nobody, where a place in a node's table is meant.
+/// No process, where an index in a node's table is expected.
 pub(super) const NOBODY: u8 = u8::MAX;
 /// No job, no process.
 pub(super) const NONE: u32 = u32::MAX;
@@ -14,13 +14,13 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) enum Phase {
     /// It computes; `left_ns` says how much.
     Compute,
-    /// It sends, and ends its iteration if it has nobody to talk to.
+    /// It sends, and ends its iteration if it has no neighbours.
     Send,
     /// It receives from the left neighbour (0) or the right one (1).
     Receive(u8),
 }
 
-/// Where a process is.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The place in the table is free.
@@ -33,7 +33,7 @@ pub(super) enum State {
     Io,
     /// It has blocked itself in a receive.
     Blocked,
-    /// The same, and the interrupt that wakes it is on its way.
+    /// Blocked, and the interrupt that wakes it is on its way.
     Waking,
     /// It has ended; its place is kept until its job ends.
     Exited,
@@ -45,21 +45,21 @@ pub(super) struct Process {
     pub(super) state: State,
     pub(super) phase: Phase,
     pub(super) level: u8,
-    /// Moved to the head of the highest level by PB, SY or DCS, and not run since.
+    /// It was moved to the head of the highest level by PB, SY or DCS, and has not run since.
     pub(super) boosted: bool,
     /// It has yielded in this receive.
     pub(super) yielded: bool,
     pub(super) job: u32,
     pub(super) task: u32,
-    /// Where messages to the right and to the left go: node and place there.
+    /// The destinations of messages to the right and to the left: node and place there.
     pub(super) out: [(u32, u8); 2],
-    /// How many neighbours it receives from.
+    /// The number of neighbours that it receives from.
     pub(super) receives: u8,
     /// Messages in the endpoint, by side.
     pub(super) got: [u16; 2],
     /// Computation left in this iteration.
     pub(super) left_ns: u64,
-    /// This iteration's I/O; while it goes on, its end.
+    /// This iteration's I/O; while it is in progress, its end.
     pub(super) io_ns: u64,
     /// Spun in this receive.
     pub(super) spun_ns: u64,
@@ -96,12 +96,12 @@ impl Process {
         }
     }
 
-    /// The highest level, with a full quantum if it was lower.
+    /// Moves it to the highest level, with a full quantum if it was lower.
     pub(super) fn raise(&mut self) {
         self.set_level(LEVEL_MAX);
     }
 
-    /// A level; the quantum is renewed if it changes (D3).
+    /// Sets the level; the quantum is renewed if the level changes (D3).
     pub(super) fn set_level(&mut self, level: u8) {
         if self.level != level {
             self.level = level;
@@ -109,13 +109,14 @@ impl Process {
         }
     }
 
-    /// Iterations left when it is near its end. A job of several tasks ends a message's time after the last of them has
-    /// begun its last iteration; a lone task cannot do so many iterations in the time of a message.
+    /// The iterations left when it counts as near its end. A job of several tasks ends a message's time after the last
+    /// of them has begun its last iteration; a single task cannot do this number of iterations in the time of a
+    /// message.
     pub(super) fn near(&self) -> u64 {
         if self.receives == 0 { 64 } else { 1 }
     }
 
-    /// The side from which a receive awaits a message that is not there.
+    /// The side from which a receive waits for a message that has not arrived.
     pub(super) fn awaits(&self) -> Option<usize> {
         match self.phase {
             Phase::Receive(side) if self.got[side as usize] == 0 => Some(side as usize),
@@ -124,7 +125,7 @@ impl Process {
     }
 }
 
-/// Between two activations of a scheduler (D2).
+/// The time between two activations of a scheduler (D2).
 pub(super) const TICK_NS: u64 = 1_000_000;
 
 /// The highest level of the feedback queue.
@@ -141,22 +142,22 @@ pub(super) struct Incoming {
     pub(super) sent_ns: u64,
     /// The receiver's place.
     pub(super) to: u8,
-    /// From which side it comes.
+    /// The side from which it comes.
     pub(super) side: u8,
 }
 
-/// Work of the kernel (D22).
+/// Kernel work (D22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kernel {
-    /// Periodic boost or a yield: its effects are there already.
+    /// Periodic boost or a yield: its effects have already happened.
     Scheduler,
     /// The interrupt that wakes a process that has blocked itself (SB).
     Wake(u8),
-    /// The interrupt that raises a receiver (DCS), if the place is still this job's.
+    /// The interrupt that raises a receiver (DCS), if the place still belongs to this job.
     Raise(u8, u32),
 }
 
-/// What the CPU does.
+/// A CPU's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cpu {
     Idle,
@@ -165,13 +166,13 @@ pub(super) enum Cpu {
     /// Kernel work until `cpu_end_ns`.
     Kernel(Kernel),
     /// The current process runs, from `run_start_ns` on. Before that, the CPU is in `lead`: folding the end of a switch
-    /// or of kernel work into the run spares an event.
+    /// or of kernel work into the run saves an event.
     Run(Lead),
-    /// A run was ended, and whoever did it gives the CPU something else at once.
+    /// A run was ended, and the caller starts another activity of the CPU at once.
     Stopped,
 }
 
-/// What comes before a run.
+/// The activity before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lead {
     Nothing,
@@ -185,31 +186,31 @@ pub(super) struct Node {
     pub(super) cpu: Cpu,
     pub(super) cpu_end_ns: u64,
     pub(super) run_start_ns: u64,
-    /// When the present activity (a lead too) began.
+    /// When the present activity (or a lead) began.
     pub(super) cpu_start_ns: u64,
-    /// The first tick that was not handled or passed over; tick 1 is the first.
+    /// The first tick that was neither handled nor skipped; tick 1 is the first.
     pub(super) next_tick_ns: u64,
     pub(super) current: u8,
-    /// Processes here, ended ones too.
+    /// The processes on this node, including ended ones.
     pub(super) count: u8,
     /// Job of the process that last owned this CPU.
     pub(super) last_job: u32,
-    /// DCS: whom the network interface believes to run, as of a tick before `current_since_ns`.
+    /// DCS: the job that the network interface believes to run, as of a tick before `current_since_ns`.
     pub(super) noted_job: u32,
-    /// When it was told so.
+    /// When that was noted.
     pub(super) noted_ns: u64,
     pub(super) current_since_ns: u64,
-    /// Of the sending and of the receiving side of the network interface: busy until.
+    /// Until when the sending and the receiving side of the network interface are busy.
     pub(super) send_free_ns: u64,
     pub(super) receive_free_ns: u64,
     /// Ready processes, best first.
     pub(super) ready: Short<u8>,
-    /// Processes whose I/O goes on, earliest end first.
+    /// Processes with I/O in progress, earliest end first.
     pub(super) io: Short<u8>,
     /// When the first of them ends.
     pub(super) io_end_ns: u64,
     pub(super) incoming: Queue<Incoming>,
-    /// Kernel work that waits.
+    /// Waiting kernel work.
     pub(super) kernel: std::collections::VecDeque<(Kernel, u64)>,
     /// The table of processes, in the order of their arrival.
     pub(super) table: Short<u8>,

@@ -1,4 +1,4 @@
-//! A queue as a slice: entries leave at the front without moving the others, and come in near the end.
+//! A queue as a slice: entries leave at the front without moving the others, and are inserted near the end.
 
 /// Entries before `head` have left.
 #[derive(Clone, Debug)]
@@ -14,13 +14,13 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T: Copy> Queue<T> {
-    /// Before the entry at this place of the slice.
+    /// Inserts an entry before the one at this index of the slice.
     #[inline]
     pub(super) fn insert(&mut self, at: usize, item: T) {
         if at == self.len() { self.items.push(item) } else { self.items.insert(self.head + at, item) }
     }
 
-    /// The first entry leaves; there must be one.
+    /// Removes the first entry, which must exist.
     #[inline]
     pub(super) fn pop(&mut self) {
         self.head += 1;
@@ -34,7 +34,7 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// So many may have left before memory is used again.
+/// The number of removed entries after which their memory is reused.
 const HEAD_MAX: usize = 16;
 
 impl<T> std::ops::Deref for Queue<T> {

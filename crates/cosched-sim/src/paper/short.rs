@@ -1,7 +1,7 @@
-//! A short list without an allocation of its own: a node's lists have as many entries as it has places, and a pointer
-//! less to follow is a tenth of an event.
+//! A short list without an allocation of its own: a node's lists have at most as many entries as the node has places,
+//! and one pointer less to follow saves a tenth of an event.
 
-/// Places on a node at most, for this engine.
+/// The maximum number of places on a node for this engine.
 pub(super) const PLACES_MAX: usize = 16;
 
 /// Up to [`PLACES_MAX`] entries, in order.
@@ -18,7 +18,7 @@ impl<T: Copy + Default> Short<T> {
 
     pub(super) fn insert(&mut self, at: usize, item: T) {
         let len = self.len as usize;
-        // Entries are few: a loop is faster than a call that moves memory.
+        // There are few entries: a loop is faster than a call that moves memory.
         for i in (at..len).rev() {
             self.items[i + 1] = self.items[i];
         }

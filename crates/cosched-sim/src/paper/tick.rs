@@ -6,7 +6,7 @@ use super::tree::NEVER;
 use super::{BOOST, DEMAND, YIELD};
 use crate::observe::Observer;
 
-/// Ticks between two risings of all processes (D24).
+/// The number of ticks between two times that all processes are raised.
 const RISE_TICKS: u64 = 1000;
 
 impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
@@ -88,7 +88,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             self.nodes[n].noted_job = self.current_job(n);
             self.nodes[n].noted_ns = t;
         }
-        // A boost's cost follows the switch to a new process, and comes before anything that a process does.
+        // A boost's cost follows the switch to a new process, and precedes anything that a process does.
         if stopped && (switches || boost_ns == 0) {
             self.start_cpu(n, t);
         } else if stopped {
@@ -99,7 +99,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Whether the running process just goes on: the usual case under PB, which is worth a short way.
+    /// Whether the running process simply continues: the usual case under PB, which is worth a fast path.
     #[inline]
     fn goes_on(&self, n: usize, t: u64) -> bool {
         let node = &self.nodes[n];
@@ -111,7 +111,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             && !self.challenged(n)
     }
 
-    /// All processes get the highest level; ready ones line up in their order (D24).
+    /// Raises all processes to the highest level; ready ones keep their order (D24).
     fn rise(&mut self, n: usize, t: u64) {
         self.raise_current(n, t);
         let base = n * self.places;
@@ -123,7 +123,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// The current process gets the highest level; what it used so far belongs to the quantum of the old one.
+    /// Raises the current process to the highest level; what it has used so far counts for the quantum of the old one.
     fn raise_current(&mut self, n: usize, t: u64) {
         let place = self.nodes[n].current;
         if place != NOBODY && self.process(n, place).level < LEVEL_MAX {
@@ -132,7 +132,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Periodic boost (D15): what it costs.
+    /// Periodic boost (D15): returns its cost.
     fn boost(&mut self, n: usize, t: u64) -> u64 {
         let look = self.look(n, false);
         let mut ns = self.params.check_ns * u64::from(look.looked_at);
@@ -148,8 +148,8 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         ns
     }
 
-    /// Quantum and preemption. During kernel work the current process loses its place, and who comes next is decided when
-    /// that work is done (D22).
+    /// Quantum and preemption. During kernel work the current process loses its place, and its successor is chosen when that work is
+    /// done (D22).
     fn schedule(&mut self, n: usize, t: u64) {
         let place = self.nodes[n].current;
         if place == NOBODY || self.switching(n, t) {
@@ -170,7 +170,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// The quantum has expired: a level down, to its tail. True if somebody else is best now.
+    /// The quantum has expired: one level down, to the tail. True if another process is the best now.
     fn expire(&mut self, n: usize, t: u64, place: u8) -> bool {
         self.stop_run(n, t);
         let p = self.process(n, place);

@@ -1,7 +1,7 @@
-//! A tournament over the nodes: whose next event is the earliest.
+//! A tournament over the nodes that finds the earliest event.
 //!
-//! Keys are unsigned numbers, small first; of equal keys the lowest node wins. Changing one key costs one comparison a
-//! level, and never a search.
+//! Keys are unsigned numbers, smallest first; among equal keys the lowest node wins. Changing one key costs one
+//! comparison per level, and never a search.
 
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -9,7 +9,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// The tournament; leaves are nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// Winner of each match as (key, node); place 1 is the final, leaves start at `size`.
+    /// The winner of each match as (key, node); index 1 is the final, leaves start at `size`.
     matches: Vec<(u64, u32)>,
     size: usize,
 }
@@ -45,7 +45,7 @@ impl Tree {
             let (left, right) = (matches[place & !1], matches[place | 1]);
             let winner = if right.0 < left.0 { right } else { left };
             place >>= 1;
-            // The rest of the way is unchanged too.
+            // The rest of the path is unchanged, too.
             if matches[place] == winner {
                 return;
             }

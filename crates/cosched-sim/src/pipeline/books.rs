@@ -3,7 +3,7 @@
 use cosched_core::stage::{Resource, StageView};
 use std::collections::VecDeque;
 
-/// What a stage has done since the beginning.
+/// A stage's totals since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Account {
     pub(super) rounds: u64,
@@ -12,7 +12,7 @@ pub(super) struct Account {
     pub(super) delay_ns: u64,
     pub(super) wait_in_ns: u64,
     pub(super) wait_out_ns: u64,
-    /// Buffers that waited, times how long.
+    /// The number of waiting buffers, integrated over time.
     pub(super) queued_ns: u128,
 }
 
@@ -29,7 +29,7 @@ impl Account {
         }
     }
 
-    /// As a rule sees it, of a window of this length.
+    /// The view of a rule on this stage, for a window of this length.
     pub(super) fn view(
         &self,
         length_ns: u64,
@@ -54,20 +54,20 @@ impl Account {
     }
 }
 
-/// The buffers before a stage, by the numbers of their rounds.
+/// The buffers in front of a stage, by the numbers of their rounds.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     pub(super) queue: VecDeque<u64>,
     /// Threads of the stage that wait for a buffer.
     pub(super) hungry: VecDeque<usize>,
-    /// How many threads have a buffer of this stage now.
+    /// The number of threads that have a buffer of this stage now.
     pub(super) working: u32,
     pub(super) account: Account,
     since_ns: u64,
 }
 
 impl Books {
-    /// Brings the account of the queue up to now.
+    /// Brings the account of the queue up to date.
     pub(super) fn settle(&mut self, now_ns: u64) {
         self.account.queued_ns += u128::from(now_ns - self.since_ns) * self.queue.len() as u128;
         self.since_ns = now_ns;

@@ -1,8 +1,8 @@
-//! The CPUs: who runs where.
+//! The CPUs: which thread runs where.
 //!
-//! A woken thread goes to its last CPU if that is idle, else to an idle one, else to its last one and looks whether it may
-//! preempt. A CPU that becomes idle takes a waiting thread from the longest queue; every `balance_us` the CPU with the
-//! greatest load gives one to that with the least, if that does not only turn the difference round, or has failed before.
+//! A woken thread goes to its last CPU if that is idle, else to an idle one, else to its last one, where it may preempt. A
+//! CPU that becomes idle takes a waiting thread from the longest queue; every `balance_us` the CPU with the greatest load
+//! gives a thread to the one with the least, unless that would only reverse the difference, or has failed before.
 
 use super::engine::{Sim, us};
 use super::event::Event;
@@ -14,18 +14,18 @@ use cosched_core::stage::Class;
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
     pub(super) queue: Queue,
-    /// Grows when what it does changes: older events are void.
+    /// Incremented when its activity changes: older events are void.
     pub(super) generation: u64,
-    /// Who had it last.
+    /// The last thread that ran on it.
     last: Option<usize>,
-    /// A look at who should run is planned.
+    /// A check which thread should run is scheduled.
     ticks: bool,
     /// Its thread has changed its own priority.
     pub(super) look_again: bool,
 }
 
 impl Sim<'_> {
-    /// Brings a thread's accounts up to now.
+    /// Brings a thread's accounts up to date.
     pub(super) fn book(&mut self, thread: usize) {
         let state = &mut self.threads[thread];
         let ns = self.now_ns - std::mem::replace(&mut state.since_ns, self.now_ns);
@@ -49,7 +49,7 @@ impl Sim<'_> {
         }
     }
 
-    /// A thread comes into a run queue.
+    /// A thread enters a run queue.
     pub(super) fn woken(&mut self, thread: usize) {
         self.book(thread);
         let cpu = self.place(thread);
@@ -63,7 +63,7 @@ impl Sim<'_> {
         if queue.preempts(thread) { self.switch_to(cpu, thread) } else { self.plan_tick(cpu) }
     }
 
-    /// What a thread that slept is behind the mean. What it was before it, it has waited off while the others ran.
+    /// How far a thread that slept is behind the mean. If it was ahead, that has decayed while the others ran.
     fn lag_after_sleep(&self, thread: usize) -> i64 {
         let state = &self.threads[thread];
         let (lag_ns, mean_then_ns) = state.slept;
@@ -89,7 +89,7 @@ impl Sim<'_> {
         free.or_else(|| near().next()).unwrap_or(state.cpu)
     }
 
-    /// A thread that has its CPU sleeps, or ends if it was to.
+    /// A thread that has a CPU goes to sleep, or ends if it was to.
     pub(super) fn sleep(&mut self, thread: usize) {
         let cpu = self.threads[thread].cpu;
         let queue = &mut self.cpus[cpu].queue;
@@ -102,7 +102,7 @@ impl Sim<'_> {
         self.cpus[cpu].generation += 1;
     }
 
-    /// A CPU without a thread takes one, if need be from another.
+    /// A CPU without a thread takes one, if necessary from another CPU.
     pub(super) fn dispatch(&mut self, cpu: usize) {
         if self.cpus[cpu].queue.len() == 0 {
             self.steal(cpu);
@@ -122,7 +122,7 @@ impl Sim<'_> {
         }
     }
 
-    /// A thread that waits for one CPU waits for another.
+    /// Moves a thread that waits for one CPU to another CPU's queue.
     fn migrate(&mut self, thread: usize, to: usize) {
         let from = self.threads[thread].cpu;
         self.book_current(from);
@@ -138,7 +138,7 @@ impl Sim<'_> {
         }
     }
 
-    /// A CPU changes to a thread of its queue.
+    /// A CPU switches to a thread of its queue.
     fn switch_to(&mut self, cpu: usize, thread: usize) {
         if let Some(old) = self.cpus[cpu].queue.current().filter(|old| *old != thread) {
             self.book(old);
@@ -157,7 +157,7 @@ impl Sim<'_> {
         self.resume(cpu);
     }
 
-    /// The thread of a CPU computes on.
+    /// The thread of a CPU continues to compute.
     pub(super) fn resume(&mut self, cpu: usize) {
         let Some(thread) = self.cpus[cpu].queue.current() else { return };
         self.cpus[cpu].generation += 1;
@@ -166,7 +166,7 @@ impl Sim<'_> {
         self.plan_tick(cpu);
     }
 
-    /// A CPU that somebody waits for looks at the next tick who should have it.
+    /// If a thread waits for a CPU, the next tick checks which thread should have it.
     fn plan_tick(&mut self, cpu: usize) {
         if self.cpus[cpu].queue.is_wanted() && !std::mem::replace(&mut self.cpus[cpu].ticks, true) {
             let tick_ns = us(f64::from(self.spec.machine.tick_us));
@@ -180,7 +180,7 @@ impl Sim<'_> {
         self.plan_tick(cpu);
     }
 
-    /// Who should have this CPU now?
+    /// Chooses the thread that should have this CPU now.
     pub(super) fn look(&mut self, cpu: usize) {
         self.book_current(cpu);
         let queue = &self.cpus[cpu].queue;
@@ -197,7 +197,7 @@ impl Sim<'_> {
         let all = || 0..self.cpus.len();
         let (Some(to), Some(from)) = (all().min_by_key(load), all().rev().max_by_key(load)) else { return };
         let half = (load(&from) - load(&to)) / 2;
-        // Each failure makes a thread look half as heavy, as in the kernel (detach_tasks).
+        // Each failure halves the weight that is assumed for a thread, as in the kernel (detach_tasks).
         let fits = |thread: &usize| {
             let state = &self.threads[*thread];
             state.may_use(to) && state.attr.weight() >> self.unbalanced.min(3) <= half
@@ -217,7 +217,7 @@ impl Sim<'_> {
         }
     }
 
-    /// A thread has other attributes or other CPUs from now on.
+    /// A thread has new attributes or other CPUs from now on.
     pub(super) fn reschedule(&mut self, thread: usize) {
         let state = &self.threads[thread];
         if !matches!(state.state, State::Ready | State::Running) {

@@ -1,4 +1,4 @@
-//! Disks: so many requests at a time, the others in the order in which they came.
+//! Disks: a limited number of requests at a time, the others in order of arrival.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 pub(super) struct Device {
     parallel: u32,
     served: u32,
-    /// Who waits, and for how long it will be served.
+    /// The waiting threads, and how long each will be served.
     queue: VecDeque<(usize, u64)>,
     /// Time of all requests that were served, ns.
     pub(super) used_ns: u64,
@@ -17,7 +17,7 @@ impl Device {
         Device { parallel, served: 0, queue: VecDeque::new(), used_ns: 0 }
     }
 
-    /// A thread asks for a time. Whether it is served at once.
+    /// A thread requests service for `ns` nanoseconds; returns whether it is served at once.
     pub(super) fn ask(&mut self, thread: usize, ns: u64) -> bool {
         if self.served == self.parallel {
             self.queue.push_back((thread, ns));
@@ -28,7 +28,7 @@ impl Device {
         true
     }
 
-    /// A request is done. Who is served next, and for how long.
+    /// A request is done. Returns the next thread to be served, and for how long.
     pub(super) fn done(&mut self) -> Option<(usize, u64)> {
         let next = self.queue.pop_front();
         match next {

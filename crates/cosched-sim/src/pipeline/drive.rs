@@ -1,4 +1,4 @@
-//! The rules at work: what they are told, and what is done when they say so.
+//! The rules at work: the input that they get, and how their decisions are carried out.
 
 use super::books::Account;
 use super::engine::{Sim, us};
@@ -12,7 +12,7 @@ use cosched_core::stage::adjust::Adjusting;
 use cosched_core::stage::autotune::{Action, Autotune, Config, Rights, StageInfo};
 use cosched_core::stage::{Change, Class, Setting, Window, bound, fixed, limiting};
 
-/// Who decides, what holds, and what was done.
+/// The rule, the present settings, and what was done.
 #[derive(Debug)]
 pub(super) struct Driver {
     priorities: Priorities,
@@ -20,7 +20,7 @@ pub(super) struct Driver {
     autotune: Option<Autotune>,
     told: Vec<Told>,
     changes: u64,
-    /// The accounts at the end of the last window, and that end.
+    /// The accounts at the end of the last window, and its end.
     before: Vec<Account>,
     done_before: u64,
     before_ns: u64,
@@ -45,12 +45,12 @@ impl Driver {
         }
     }
 
-    /// How long the next window is to be, if anybody looks.
+    /// How long the next window is to be, if a rule uses windows.
     pub(super) fn window_ns(&self) -> Option<u64> {
         self.autotune.as_ref().map(Autotune::window_ns)
     }
 
-    /// Threads, or workers at a time, of a stage.
+    /// The number of threads of a stage, or of concurrent workers.
     pub(super) fn incarnations(&self, stage: usize) -> u32 {
         self.settings[stage].incarnations.unwrap_or(1)
     }
@@ -113,7 +113,7 @@ impl Sim<'_> {
         }
     }
 
-    /// A thread that comes into a run queue at this time.
+    /// Adds a thread that enters a run queue at this time.
     fn add_thread(&mut self, role: Role, from_ns: u64) {
         let (attr, allowed) = match role {
             Role::Stage(stage) => (self.attr(stage), self.allowed(stage)),
@@ -152,7 +152,7 @@ impl Sim<'_> {
         if bits == 0 { u64::MAX } else { bits }
     }
 
-    /// The rule of a thread that conveys looks at the queue behind it.
+    /// The rule of a conveying thread considers the queue behind it.
     pub(super) fn adjust(&mut self, thread: usize, output_len: usize) {
         let Some(adjusting) = &mut self.threads[thread].adjusting else { return };
         let Some(Change::Nice(nice)) = adjusting.convey(output_len) else { return };
@@ -211,7 +211,7 @@ impl Sim<'_> {
         }
     }
 
-    /// The threads of a stage that are there to stay.
+    /// The threads of a stage that are not about to end.
     fn threads_of(&self, stage: usize) -> Vec<usize> {
         let stays = |thread: &Thread| thread.state != State::Gone && !thread.retires;
         let of_stage = |(_, thread): &(usize, &Thread)| thread.role == Role::Stage(stage) && stays(thread);
@@ -227,7 +227,7 @@ impl Sim<'_> {
         (threads.len()..count).for_each(|_| self.add_thread(Role::Stage(stage), 0));
         for thread in threads.into_iter().skip(count) {
             self.threads[thread].retires = true;
-            // One that sleeps for want of a buffer ends at once: nobody would wake it.
+            // One that sleeps for lack of a buffer ends at once, because no other thread would wake it.
             if let Some(place) = self.books[stage].hungry.iter().position(|hungry| *hungry == thread) {
                 self.book(thread);
                 self.books[stage].hungry.remove(place);
@@ -300,7 +300,7 @@ impl Sim<'_> {
     }
 }
 
-/// Whether a change needs a right that not everybody has.
+/// Whether a change needs a privilege that not all users have.
 fn raises(setting: &Setting, change: &Change) -> bool {
     match change {
         Change::Nice(nice) => *nice < setting.nice.unwrap_or(0),

@@ -14,7 +14,7 @@ use crate::draw::Draws;
 /// Simulated time after which a pipeline counts as endless, s.
 pub const MAX_SIM_S: u64 = 100_000;
 
-/// Streams of draws: a stage's CPU time and its time on the device.
+/// Streams of random numbers: a stage's CPU time and its time on the device.
 const CPU: u64 = 0;
 const WAIT: u64 = 2;
 
@@ -28,14 +28,14 @@ pub(super) struct Sim<'a> {
     pub(super) devices: Vec<Device>,
     /// Workers that wait for a buffer.
     pub(super) idle_workers: Vec<usize>,
-    /// Rounds that have begun, and that have ended.
+    /// The numbers of rounds that have begun, and that have ended.
     pub(super) begun: u64,
     pub(super) done: u64,
     pub(super) driver: Driver,
     pub(super) hogs_ns: u64,
     pub(super) switches: u64,
     pub(super) events: u64,
-    /// Of balances in a row that moved nobody.
+    /// The number of consecutive load balances that moved no thread.
     pub(super) unbalanced: u32,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// The thread of a CPU has computed what it had to, and goes on until it computes again or sleeps.
+    /// The thread of a CPU has finished computing, and continues until it computes again or sleeps.
     fn computed(&mut self, cpu: usize) {
         let Some(thread) = self.cpus[cpu].queue.current() else { return };
         self.book(thread);
@@ -127,7 +127,7 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// One step of a thread that has its CPU; whether it goes on without a wait.
+    /// One step of a thread that has a CPU; returns whether it continues without a wait.
     fn step(&mut self, thread: usize) -> bool {
         match self.threads[thread].phase {
             Phase::Accept => self.accept(thread),
@@ -153,7 +153,7 @@ impl<'a> Sim<'a> {
             }
             Role::Stage(_) if self.threads[thread].retires => return false,
             Role::Stage(stage) => self.take(stage).map(|round| (stage, round)),
-            // The stage furthest down first: what is begun is to be ended.
+            // The stage furthest downstream first: rounds in progress are finished first.
             Role::Worker => (0..self.books.len()).rev().find_map(|stage| Some((stage, self.take_as_worker(stage)?))),
         };
         match found {
@@ -163,7 +163,7 @@ impl<'a> Sim<'a> {
         found.is_some()
     }
 
-    /// A buffer from the queue of a stage; from the pool only as long as there is something to do.
+    /// Takes a buffer from the queue of a stage; from the pool only while rounds are left.
     fn take(&mut self, stage: usize) -> Option<u64> {
         if stage > 0 {
             return self.books[stage].pop(self.now_ns);
@@ -192,7 +192,7 @@ impl<'a> Sim<'a> {
         (state.load, state.phase, state.left_ns) = (Some((stage, load)), Phase::First, load.half_ns);
     }
 
-    /// What a round takes in a stage: the same whatever the priorities are.
+    /// A round's times in a stage: the same whatever the priorities are.
     fn draw(&self, stage: usize, round: u64) -> Load {
         let spec = &self.spec.stages[stage];
         let draws = Draws::new(self.spec.seed, stage as u64, 0);
@@ -258,19 +258,19 @@ impl<'a> Sim<'a> {
                 self.put(next, load.round);
             }
         }
-        // A buffer that found no room in this stage may have it now.
+        // A buffer for which there was no room in this stage may have room now.
         if self.has_room(stage) && !self.books[stage].queue.is_empty() {
             self.call_worker();
         }
         true
     }
 
-    /// A worker takes its buffer along if nobody is before it.
+    /// A worker keeps its buffer for the next stage if no other buffer waits there.
     fn carries_on(&self, thread: usize, next: usize) -> bool {
         self.threads[thread].role == Role::Worker && self.has_room(next) && self.books[next].queue.is_empty()
     }
 
-    /// A buffer comes before a stage; somebody who waits for it is woken.
+    /// Puts a buffer in front of a stage, and wakes a thread that waits for it.
     fn put(&mut self, stage: usize, round: u64) {
         self.books[stage].push(self.now_ns, round);
         if self.has_room(stage) {
@@ -286,7 +286,7 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// A thread that sleeps comes into a run queue soon.
+    /// A sleeping thread enters a run queue soon.
     pub(super) fn wake(&mut self, thread: usize) {
         self.book(thread);
         self.threads[thread].state = State::Waking;

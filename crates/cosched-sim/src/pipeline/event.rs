@@ -1,19 +1,19 @@
-//! What is going to happen; of simultaneous events, what was planned first happens first.
+//! Future events; of simultaneous events, the one that was scheduled first happens first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// What the thread of a CPU computes comes to its end, if the CPU has still this generation.
+    /// The thread of a CPU finishes computing, if the CPU still has this generation.
     Computed { cpu: usize, generation: u64 },
-    /// A thread comes into a run queue.
+    /// A thread enters a run queue.
     Woken { thread: usize },
     /// A request of a thread is done; `disk` has room again.
     Served { thread: usize, disk: Option<usize> },
-    /// A CPU looks who should run.
+    /// A CPU checks which thread should run.
     Tick { cpu: usize },
-    /// The load is spread.
+    /// The load is balanced.
     Balance,
     /// A window of autotune ends.
     Window,

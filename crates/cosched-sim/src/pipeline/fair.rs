@@ -1,12 +1,12 @@
 //! The run queue of one CPU: earliest eligible virtual deadline first, with weights, slices and classes.
 //!
-//! Rule. A thread's virtual time grows by the CPU time it has, times 1024 over its weight. One whose virtual time is not
-//! above the weighted mean of all is eligible; of the eligible ones, that with the earliest deadline (virtual time plus
-//! slice over weight at its last renewal) runs. Whoever has just got the CPU keeps it for the shortest slice in the queue
-//! as long as it is eligible; a shorter slice than its own ends that when its owner wakes up. `SCHED_FIFO` goes before all
-//! of them. Source: Linux 6.17, `kernel/sched/fair.c` (`pick_eevdf`, `place_entity`, `update_deadline`,
-//! `set_protect_slice`, `do_preempt_short`, `check_preempt_wakeup_fair`), `sched_prio_to_weight` in `core.c`.
-//! What is simpler is listed in docs/pipeline-rules.md. Units: ns.
+//! Rule. A thread's virtual time grows by its CPU time, times 1024 over its weight. A thread whose virtual time is not
+//! above the weighted mean of all is eligible; the eligible thread with the earliest deadline (virtual time plus slice
+//! over weight at its last renewal) runs. A thread that has just got the CPU keeps it for the shortest slice in the queue
+//! as long as it is eligible; a shorter slice than its own ends that when its owner wakes up. `SCHED_FIFO` takes
+//! precedence over all of them. Source: Linux 6.17, `kernel/sched/fair.c` (`pick_eevdf`, `place_entity`,
+//! `update_deadline`, `set_protect_slice`, `do_preempt_short`, `check_preempt_wakeup_fair`), `sched_prio_to_weight` in
+//! `core.c`. Simplifications are listed in docs/pipeline-rules.md. Units: ns.
 
 use cosched_core::stage::Class;
 
@@ -28,7 +28,7 @@ pub(super) struct Attr {
     pub(super) nice: i8,
     pub(super) slice_ns: i64,
     pub(super) class: Class,
-    /// What it can be ahead or behind when it sleeps: two slices, a tick at least (`entity_lag`).
+    /// How far it can be ahead or behind when it sleeps: two slices, at least a tick (`entity_lag`).
     pub(super) lag_ns_max: i64,
 }
 
@@ -44,7 +44,7 @@ impl Attr {
         if let Class::Fifo(priority) = self.class { Some(priority) } else { None }
     }
 
-    /// A time of a thread of this weight in virtual time.
+    /// Converts a time of a thread of this weight to virtual time.
     fn virtual_ns(&self, ns: i64) -> i64 {
         (i128::from(ns) * i128::from(UNIT) / i128::from(self.weight())) as i64
     }
@@ -60,12 +60,12 @@ struct Entity {
     protected_ns: i64,
 }
 
-/// The threads that can run on one CPU, the one that runs among them.
+/// The runnable threads of one CPU, including the running one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     entities: Vec<Entity>,
     current: Option<usize>,
-    /// The mean virtual time when the last one left.
+    /// The mean virtual time when the last thread left.
     base_ns: i64,
 }
 
@@ -74,22 +74,22 @@ impl Queue {
         self.current
     }
 
-    /// Threads on this CPU, running or not.
+    /// The number of threads on this CPU, running or not.
     pub(super) fn len(&self) -> usize {
         self.entities.len()
     }
 
-    /// Who waits for this CPU.
+    /// The threads that wait for this CPU.
     pub(super) fn waiting(&self) -> impl Iterator<Item = usize> {
         self.entities.iter().map(|e| e.thread).filter(|thread| Some(*thread) != self.current)
     }
 
-    /// Whether somebody waits.
+    /// Whether a thread waits.
     pub(super) fn is_wanted(&self) -> bool {
         self.entities.len() > usize::from(self.current.is_some())
     }
 
-    /// The weight of all its threads.
+    /// The total weight of its threads.
     pub(super) fn load(&self) -> i64 {
         self.entities.iter().map(|e| e.attr.weight()).sum()
     }
@@ -111,8 +111,8 @@ impl Queue {
         self.entities.iter_mut().find(|e| e.thread == thread)
     }
 
-    /// A thread can run, and is behind the mean by `lag_ns` of virtual time. The mean moves when it comes, so the lag is
-    /// scaled for it to be the same afterwards.
+    /// A thread becomes runnable, and is behind the mean by `lag_ns` of virtual time. The mean moves when it comes, so the
+    /// lag is scaled so that it is the same afterwards.
     pub(super) fn add(&mut self, thread: usize, attr: Attr, lag_ns: i64) {
         let weight = attr.weight();
         let load: i64 = self.fair().map(|e| e.attr.weight()).sum();
@@ -123,7 +123,7 @@ impl Queue {
         self.entities.push(Entity { thread, attr, virtual_ns, deadline_ns, protected_ns: virtual_ns });
     }
 
-    /// A thread sleeps, ends or goes elsewhere. Returns its lag, within its bounds.
+    /// A thread sleeps, ends or moves to another CPU. Returns its lag, within its bounds.
     pub(super) fn remove(&mut self, thread: usize) -> i64 {
         let mean_ns = self.mean_ns();
         let Some(place) = self.entities.iter().position(|e| e.thread == thread) else { return 0 };
@@ -139,7 +139,7 @@ impl Queue {
         (mean_ns - gone.virtual_ns).clamp(-bound_ns, bound_ns)
     }
 
-    /// The thread that runs has had so much.
+    /// Accounts for CPU time of the running thread.
     pub(super) fn charge(&mut self, ns: u64) {
         let Some(thread) = self.current else { return };
         if let Some(entity) = self.find(thread) {
@@ -151,7 +151,7 @@ impl Queue {
         }
     }
 
-    /// New attributes: the lag stays, in the thread's own time.
+    /// Sets new attributes: the lag stays the same, in the thread's own time.
     pub(super) fn change(&mut self, thread: usize, attr: Attr) {
         let is_current = self.current == Some(thread);
         let Some(entity) = self.find(thread).copied() else { return };
@@ -166,7 +166,7 @@ impl Queue {
         entity.virtual_ns <= self.mean_ns()
     }
 
-    /// A thread that has just woken up: whether it takes the CPU from the one that runs.
+    /// Whether a thread that has just woken up takes the CPU from the running one.
     pub(super) fn preempts(&mut self, woken: usize) -> bool {
         let Some(current) = self.current else { return true };
         let (Some(new), Some(old)) = (self.find(woken).copied(), self.find(current).copied()) else { return false };
@@ -192,10 +192,10 @@ impl Queue {
         self.choose() == Some(woken)
     }
 
-    /// Who should run now, the one that runs among them.
+    /// The thread that should run now, which may be the running one.
     pub(super) fn choose(&self) -> Option<usize> {
         let urgent = self.entities.iter().filter_map(|e| Some((e.attr.real_time()?, e.thread)));
-        // Of equals the one that runs, then the one that came first.
+        // Among equals the running one, then the one that came first.
         let most = urgent.reduce(|best, next| {
             let runs = |(_, thread): (u8, usize)| self.current == Some(thread);
             if next.0 > best.0 || (next.0 == best.0 && runs(next)) { next } else { best }
@@ -247,7 +247,7 @@ mod tests {
         queue
     }
 
-    /// CPU time of threads with these attributes that never sleep, looked at every `tick_ns`.
+    /// CPU time of threads with these attributes that never sleep, with a check every `tick_ns`.
     fn shares(attrs: &[Attr], tick_ns: u64, ticks: u32) -> Vec<u64> {
         let mut queue = Queue::default();
         attrs.iter().enumerate().for_each(|(thread, attr)| queue.add(thread, *attr, 0));
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn who_wakes_up_waits_for_the_slice_of_who_runs() {
-        // Both came without lag: the one that runs is eligible until it has had more than the mean.
+        // Both came without lag: the running one is eligible until it has had more than the mean.
         assert!(!pair(0, normal()).preempts(1));
         let mut queue = pair(0, normal());
         queue.charge(500_000);

@@ -1,29 +1,29 @@
-//! What a simulated pipeline did.
+//! The results of a simulated pipeline.
 
 use cosched_core::stage::autotune::Reason;
 use cosched_core::stage::{Bound, Change, Limit, Resource, Setting};
 
-/// What a rule asked for, and when.
+/// A change that a rule requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     /// Simulated time.
     pub time_ns: u64,
     /// The stage.
     pub stage: usize,
-    /// What was to be changed.
+    /// The requested change.
     pub change: Change,
-    /// Why, if autotune asked for it.
+    /// The reason, if autotune requested it.
     pub why: Option<Reason>,
     /// The user may not do that: nothing was changed.
     pub refused: bool,
 }
 
-/// What a stage did, all its threads together.
+/// The totals of a stage, over all its threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageOutcome {
     /// Its name.
     pub name: String,
-    /// What it mostly uses.
+    /// The resource that it mostly uses.
     pub resource: Resource,
     /// Its threads at the end.
     pub incarnations: u32,
@@ -45,10 +45,10 @@ pub struct StageOutcome {
     pub setting: Setting,
 }
 
-/// What a pipeline did.
+/// The results of the whole pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineOutcome {
-    /// From the first round's begin to the last one's end.
+    /// From the beginning of the first round to the end of the last one.
     pub elapsed_ns: u64,
     /// Rounds.
     pub rounds: u64,
@@ -58,15 +58,15 @@ pub struct PipelineOutcome {
     pub hogs_ns: u64,
     /// How often a CPU changed from one thread to another.
     pub switches: u64,
-    /// Changes of a stage or a thread, by any rule.
+    /// The number of changes of a stage or a thread, by any rule.
     pub changes: u64,
-    /// What autotune did, and what was refused to any rule.
+    /// The actions of autotune, and the refused changes of any rule.
     pub told: Vec<Told>,
-    /// The least time that the work needed.
+    /// The lower bound of the time for the work.
     pub bound: Bound,
-    /// What limited the whole run.
+    /// The limiting resource of the whole run.
     pub limit: Limit,
-    /// Events that were handled.
+    /// The number of events that were handled.
     pub events: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Which rule has the priorities of a simulated pipeline.
+//! Which rule controls the priorities of a simulated pipeline.
 
 use cosched_core::stage::adjust::Rule;
 use cosched_core::stage::fixed::FixedRule;
 use std::fmt;
 use std::str::FromStr;
 
-/// Who decides about priorities.
+/// The rule that decides about priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priorities {
     /// A setting before the run; [`FixedRule::Default`] changes nothing.

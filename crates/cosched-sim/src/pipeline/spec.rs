@@ -1,4 +1,4 @@
-//! What is simulated: the pipeline, the machine, and what competes with it.
+//! The description of a simulation: the pipeline, the machine, and what competes with it.
 
 use cosched_core::stage::Resource;
 use serde::Deserialize;
@@ -10,11 +10,11 @@ pub struct PipelineSpec {
     /// Its name, for reports.
     #[serde(default)]
     pub name: String,
-    /// Rounds until it ends.
+    /// The number of rounds.
     pub rounds: u64,
-    /// Buffers of its pool.
+    /// The number of buffers in its pool.
     pub buffers: u32,
-    /// For the draws.
+    /// The seed of the random numbers.
     #[serde(default)]
     pub seed: u64,
     /// Threads that carry buffers through stages of kind `worker` [default: as many as CPUs].
@@ -29,12 +29,12 @@ pub struct PipelineSpec {
     /// Devices that stages share.
     #[serde(default, rename = "disk")]
     pub disks: Vec<DiskSpec>,
-    /// Threads of others.
+    /// Threads of other programs.
     #[serde(default, rename = "hog")]
     pub hogs: Vec<HogSpec>,
 }
 
-/// Who executes a stage.
+/// The threads that execute a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageKind {
@@ -51,31 +51,31 @@ pub enum StageKind {
 pub struct StageSpec {
     /// Its name.
     pub name: String,
-    /// What it mostly uses.
+    /// The resource that it mostly uses.
     #[serde(deserialize_with = "resource")]
     pub resource: Resource,
     /// CPU time, µs.
     #[serde(default)]
     pub cpu_us: f64,
-    /// Time on its device or the network, µs, without what it waits for others there.
+    /// Time on its device or the network, µs, without waiting for other requests there.
     #[serde(default)]
     pub wait_us: f64,
-    /// What it moves, in 10⁶ bytes, at the rate of its disk; besides `wait_us`.
+    /// The amount of data that it moves, in 10⁶ bytes, at the rate of its disk; in addition to `wait_us`.
     #[serde(default)]
     pub mb: f64,
-    /// The disk; none: a wait that nobody shares.
+    /// The disk; `None`: a wait that is not shared.
     #[serde(default)]
     pub disk: Option<String>,
     /// Standard deviation over mean of both times (lognormal).
     #[serde(default)]
     pub cv: f64,
-    /// Who executes it.
+    /// The threads that execute it.
     #[serde(default)]
     pub kind: StageKind,
-    /// Threads that work as this stage.
+    /// The number of threads that work as this stage.
     #[serde(default = "one")]
     pub incarnations: u32,
-    /// How many autotune may make of them.
+    /// The maximum number of threads that autotune may set.
     #[serde(default = "one")]
     pub replicable_to: u32,
 }
@@ -84,23 +84,23 @@ pub struct StageSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineSpec {
-    /// CPUs.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// The kernel's own slice, µs; 0: 700 µs × (1 + log2 of the CPUs, of 8 at most), as Linux 6.17 has it.
+    /// The kernel's own slice, µs; 0: 700 µs × (1 + log2 of the CPUs, at most 8), as in Linux 6.17.
     pub slice_us: u32,
-    /// Between two looks of the kernel at who runs, µs.
+    /// The period of the kernel's scheduling tick, µs.
     pub tick_us: u32,
     /// CPU time of a switch, µs.
     pub switch_us: f64,
-    /// CPU time that a thread loses when it goes on after it was interrupted: its cache is cold, µs.
+    /// CPU time that a thread loses when it continues after an interruption, because its cache is cold, µs.
     pub cold_us: f64,
-    /// From the event to a woken thread in a run queue, µs.
+    /// From the event until a woken thread is in a run queue, µs.
     pub wake_us: f64,
-    /// Between two looks at how the load is spread, µs.
+    /// The period of load balancing, µs.
     pub balance_us: u32,
     /// Whether the user may raise priorities and use real-time classes.
     pub may_raise: bool,
-    /// Whether autotune uses real-time classes too, if it may.
+    /// Whether autotune uses real-time classes, too, if permitted.
     pub real_time: bool,
 }
 
@@ -129,16 +129,16 @@ pub struct DiskSpec {
     /// 10⁶ bytes per second of one request.
     #[serde(default)]
     pub mb_per_s: f64,
-    /// Requests that it serves at a time, each at this rate.
+    /// The number of requests that it serves at a time, each at this rate.
     #[serde(default = "one")]
     pub parallel: u32,
 }
 
-/// Threads of others, each of which computes for a time and then sleeps.
+/// Threads of other programs, each of which computes for a time and then sleeps.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HogSpec {
-    /// How many of them.
+    /// The number of threads.
     #[serde(default = "one")]
     pub count: u32,
     /// Their nice value.
@@ -150,10 +150,10 @@ pub struct HogSpec {
     /// How long they sleep, µs; 0: never.
     #[serde(default)]
     pub sleep_us: f64,
-    /// From when on they are there, s.
+    /// When they start, s.
     #[serde(default)]
     pub from_s: f64,
-    /// Until when, s [default: the end]; who computes then goes on to its next sleep.
+    /// When they end, s [default: the end]; a thread that computes then continues until its next sleep.
     #[serde(default)]
     pub until_s: Option<f64>,
 }
@@ -175,7 +175,7 @@ fn resource<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Resource, D::Er
 /// Why a pipeline cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
-    /// The description is impossible.
+    /// The description is invalid.
     #[error("{what}\n  why: {why}\n  hint: {hint}")]
     Spec {
         /// What is wrong.
@@ -185,15 +185,15 @@ pub enum PipelineError {
         /// What to do.
         hint: &'static str,
     },
-    /// It did not end.
+    /// The pipeline did not end.
     #[error(
         "the pipeline had done {rounds} of {of} rounds after {time_s} s of simulated time\n  why: a stage gets no CPU, or \
          the run is longer than it may be\n  hint: fewer rounds, or another setting of the priorities"
     )]
     Endless {
-        /// Rounds that were done.
+        /// The number of completed rounds.
         rounds: u64,
-        /// Of so many.
+        /// The number of all rounds.
         of: u64,
         /// Simulated time.
         time_s: u64,
@@ -205,7 +205,7 @@ fn wrong(what: String, why: &'static str, hint: &'static str) -> Result<(), Pipe
 }
 
 impl PipelineSpec {
-    /// Refuses what cannot be simulated.
+    /// Refuses descriptions that cannot be simulated.
     pub fn check(&self) -> Result<(), PipelineError> {
         if self.stages.is_empty() {
             return wrong("the pipeline has no stage".into(), "nothing would be done", "add a [[stage]]");

@@ -1,25 +1,25 @@
-//! The threads: those of stages, the workers, and those of others.
+//! The threads: those of stages, the workers, and those of other programs.
 
 use super::fair::Attr;
 use cosched_core::stage::adjust::Adjusting;
 
-/// What a thread is there for.
+/// The purpose of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// One stage.
+    /// Executes one stage.
     Stage(usize),
-    /// Any stage of kind worker.
+    /// Executes any stage of kind worker.
     Worker,
-    /// Not of the pipeline: computes, sleeps, until it is gone.
+    /// Not part of the pipeline: computes and sleeps until `until_ns`.
     Hog { busy_ns: u64, sleep_ns: u64, until_ns: u64 },
 }
 
-/// Whether a thread can run.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It waits for a buffer, for a device, or sleeps.
     Asleep,
-    /// Somebody has woken it, and it is not in a run queue yet.
+    /// It has been woken, and is not in a run queue yet.
     Waking,
     /// In a run queue.
     Ready,
@@ -29,7 +29,7 @@ pub(super) enum State {
     Gone,
 }
 
-/// Where a thread is in its round.
+/// The progress of a thread in its round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It wants a buffer.
@@ -42,7 +42,7 @@ pub(super) enum Phase {
     Second,
 }
 
-/// A buffer, and what the round takes in the stage that has it.
+/// A buffer, and the times of its round in the stage that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     /// The number of the round, from 0.
@@ -58,20 +58,20 @@ pub(super) struct Thread {
     pub(super) role: Role,
     pub(super) state: State,
     pub(super) phase: Phase,
-    /// What it has, and of which stage.
+    /// Its buffer, and the stage that this belongs to.
     pub(super) load: Option<(usize, Load)>,
     /// CPU time that it needs before its next step.
     pub(super) left_ns: u64,
-    /// Accounts are settled up to here.
+    /// Accounts are settled up to this time.
     pub(super) since_ns: u64,
     pub(super) attr: Attr,
-    /// The CPUs that it may use, as bits.
+    /// The CPUs that it may use, as a bit mask.
     pub(super) allowed: u64,
     /// Its CPU, or the last one.
     pub(super) cpu: usize,
     /// It lost its CPU while it computed.
     pub(super) interrupted: bool,
-    /// When it slept: its lag, and the mean virtual time of its queue.
+    /// When it went to sleep: its lag, and the mean virtual time of its queue.
     pub(super) slept: (i64, i64),
     /// It ends when it wants its next buffer.
     pub(super) retires: bool,
@@ -101,7 +101,7 @@ impl Thread {
         self.allowed >> cpu & 1 == 1
     }
 
-    /// The stage whose accounts have its time: that of its buffer, or its own.
+    /// The stage whose accounts include its time: that of its buffer, or its own.
     pub(super) fn stage(&self) -> Option<usize> {
         match (self.load, self.role) {
             (Some((stage, _)), _) => Some(stage),

@@ -1,12 +1,12 @@
-//! Whole jobs go ahead together.
+//! Simulates whole jobs ahead.
 //!
-//! Problem: between two switches a task's iteration is known when its messages have come, but to order these events costs
-//! far more than the iteration. Rule: nothing outside of a job can disturb it there, so once all its tasks are about to begin the
-//! same iteration (the *cut*), iterations are computed task by task: the time of each task's messages gives when they reach its
-//! neighbours' interfaces, and these the time of its next iteration (recurrences in max and +).
-//! This holds while no message reaches an interface before those of the iteration before it have; where one would, at the
-//! end of the quantum, and for the last iteration, the events take over at the cut. Tasks that reach it are held until the last
-//! one has, unless the messages that they hold back would come before others.
+//! Problem: between two switches a task's iteration is known when its messages have arrived, but ordering these events costs far
+//! more than the iteration. Rule: nothing outside a job can disturb it there, so once all its tasks are about to begin the same
+//! iteration (the *cut*), iterations are computed task by task: the time of each task's messages determines when they reach its
+//! neighbours' interfaces, and these times the start of its next iteration (recurrences in max and +).
+//! This is valid while no message reaches an interface before those of the previous iteration have; where one would, at the end
+//! of the quantum, and for the last iteration, the events take over at the cut. Tasks that reach it are held until the last one
+//! has, unless the messages that they hold back would arrive before others.
 
 use super::super::tree::NEVER;
 use super::Gangs;
@@ -14,26 +14,26 @@ use super::task::Stage;
 use crate::draw::{Draws, skewed_ns};
 use crate::observe::Observer;
 
-/// A task on its way ahead, at the start of an iteration.
+/// A task that is computed ahead, at the start of an iteration.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     draws: Draws,
     start_ns: u64,
     compute_ns: u64,
     io_ns: u64,
-    /// Computation and I/O are done.
+    /// When computation and I/O are done.
     ready_ns: u64,
-    /// The sender's side of its interface is busy until then, before and with this iteration's messages.
+    /// Until when the sender's side of its interface is busy before this iteration's messages, and with them.
     send_free_ns: u64,
     sent_ns: u64,
-    /// The receiver's side, before them.
+    /// Until when the receiver's side is busy before them.
     receive_free_ns: u64,
-    /// When this iteration's messages reach it from the left and from the right; the same if there is one.
+    /// When this iteration's messages reach it from the left and from the right; the same if there is only one.
     reaches_ns: [u64; 2],
 }
 
 impl Lane {
-    /// Moves its times on.
+    /// Shifts its times.
     fn later(&mut self, delta_ns: u64) {
         for ns in [&mut self.start_ns, &mut self.ready_ns, &mut self.send_free_ns, &mut self.sent_ns] {
             *ns += delta_ns;
@@ -43,7 +43,7 @@ impl Lane {
     }
 }
 
-/// The tasks of a job, in this iteration and in the next; kept for their memory.
+/// The tasks of a job, in this iteration and in the next; kept to reuse the memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lanes {
     now: Vec<Lane>,
@@ -51,7 +51,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// From one iteration to the next, all times move by the same: when nothing is drawn, so they do for ever.
+    /// From one iteration to the next, all times increase by the same amount: if nothing is drawn, this repeats for ever.
     fn period_ns(&self) -> Option<u64> {
         let period_ns = self.next[0].start_ns - self.now[0].start_ns;
         let talks = self.now.len() > 1;
@@ -117,7 +117,7 @@ impl<O: Observer> Gangs<'_, O> {
         }
     }
 
-    /// Held tasks go on, event by event, and meet again later.
+    /// Held tasks continue, event by event, and meet again later.
     pub(super) fn release(&mut self, job: u32) {
         self.holding.retain(|other| *other != job);
         let live = &mut self.live[job as usize];
@@ -135,7 +135,7 @@ impl<O: Observer> Gangs<'_, O> {
         self.live[job as usize].columns = columns;
     }
 
-    /// All tasks of the job are at the cut: as many iterations as are certain, but the last one.
+    /// All tasks of the job are at the cut: computes as many iterations as are certain, except the last one.
     fn go_ahead(&mut self, job: u32) {
         let columns = std::mem::take(&mut self.live[job as usize].columns);
         if columns.iter().all(|n| self.inboxes[*n as usize].incoming.is_empty()) {
@@ -184,7 +184,7 @@ impl<O: Observer> Gangs<'_, O> {
         lanes.next.clone_from(&lanes.now);
     }
 
-    /// The tasks are at the start of this iteration.
+    /// Stores the state of the tasks at the start of this iteration.
     fn store(&mut self, columns: &[u32], lanes: &[Lane], iteration: u64) {
         for (n, lane) in columns.iter().zip(lanes) {
             let task = &mut self.tasks[*n as usize * self.rows_max + self.row];
@@ -197,7 +197,7 @@ impl<O: Observer> Gangs<'_, O> {
         }
     }
 
-    /// Sends the messages of an iteration: when they reach their receivers.
+    /// Sends the messages of an iteration: computes when they reach their receivers.
     fn post(&self, lanes: &mut [Lane]) {
         let (tasks, send_ns, wire_ns) = (lanes.len(), self.params.send_ns, self.params.wire_ns);
         for i in 0..if tasks > 1 { tasks } else { 0 } {
@@ -214,8 +214,8 @@ impl<O: Observer> Gangs<'_, O> {
         }
     }
 
-    /// Completes an iteration of all tasks, and begins `iteration`. None if the row may stop before, or if a message of that one
-    /// would reach an interface too early.
+    /// Completes an iteration of all tasks, and begins `iteration`. `None` if the row may stop before, or if a message of
+    /// `iteration` would reach an interface too early.
     fn step(&self, job: u32, iteration: u64, lanes: &mut Lanes) -> Option<Step> {
         let shape = &self.shapes[job as usize];
         let (skew, receive_ns, tasks) = (self.params.skew, self.params.receive_ns, lanes.now.len());
@@ -251,7 +251,7 @@ impl<O: Observer> Gangs<'_, O> {
         is_certain.then_some(step)
     }
 
-    /// Jobs may go ahead up to then.
+    /// Up to this time jobs may be computed ahead.
     fn ahead_ns(&self) -> u64 {
         self.until_ns.min((self.limit - 1) >> 3)
     }

@@ -1,4 +1,4 @@
-//! The books of a run: what was free while jobs waited, and their close.
+//! The accounts of a run: free cells while jobs waited, and the final accounts.
 
 use super::super::books::{self, Counted};
 use super::Gangs;
@@ -7,7 +7,7 @@ use crate::observe::Observer;
 use crate::outcome::Outcome;
 
 impl<O: Observer> Gangs<'_, O> {
-    /// Counts free cells while jobs wait, up to now; to be called before either changes.
+    /// Accounts for free cells while jobs wait, up to now; to be called before either changes.
     pub(super) fn count_free(&mut self, t: u64) {
         if !self.queue.is_empty() {
             self.out.free_while_waiting_ns += u128::from(self.free_cells) * u128::from(t - self.free_since_ns);

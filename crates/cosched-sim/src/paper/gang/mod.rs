@@ -1,9 +1,9 @@
 //! Gang scheduling in the paper's model (D17): rows of the matrix take turns, and in its row a gang has its CPUs alone.
 //!
-//! So between two switches nothing of a task's iteration can be disturbed: when its messages have come, computation, I/O
-//! and the next sends are known at once. One event an iteration is left: the time at which both messages are there; and
-//! between switches even these need no order (`ahead.rs`).
-//! Switches stop and resume whole rows. Network interfaces are shared by the rows, and stay exact.
+//! So between two switches nothing can disturb a task's iteration: when its messages have arrived, computation, I/O and
+//! the next sends are known at once. One event per iteration is left: the time at which both messages are there; and
+//! between switches even these need not be ordered (`ahead.rs`).
+//! Switches stop and resume whole rows. Network interfaces are shared by the rows, and are simulated exactly.
 
 mod ahead;
 mod books;
@@ -31,7 +31,7 @@ struct Live {
     row: usize,
     columns: Vec<u32>,
     alive: u32,
-    /// The iteration before which its tasks wait for each other, to go ahead together, and how many wait.
+    /// The iteration before which its tasks wait for each other, to be computed ahead together, and how many wait.
     cut: u64,
     held: u32,
 }
@@ -44,18 +44,19 @@ pub(super) struct Gangs<'a, O> {
     matrix: Matrix,
     rows_max: usize,
     row: usize,
-    /// A switch to `row` goes on.
+    /// A switch to `row` is in progress.
     switching: bool,
     /// When the quantum or the switch ends.
     turn_ns: u64,
     /// Until then it is certain that the row is current.
     until_ns: u64,
-    /// Up to then jobs may go ahead; `limit` is the key at which the caller wants to see the present state.
+    /// Up to this time jobs may be computed ahead; `limit` is the key at which the caller wants to see the present
+    /// state.
     limit: u64,
     /// Jobs some of whose tasks are held.
     holding: Vec<u32>,
     lanes: ahead::Lanes,
-    /// A cell each: node by node, row by row.
+    /// One task per cell: node by node, row by row.
     tasks: Vec<Task>,
     inboxes: Vec<Inbox>,
     tree: Tree,
@@ -69,7 +70,7 @@ pub(super) struct Gangs<'a, O> {
     drawn_ns: u64,
     sent: u64,
     now: u64,
-    /// Arrivals and ends of jobs so far.
+    /// The number of arrivals and ends of jobs so far.
     changes: u64,
     /// Iterations that were skipped, not simulated (sampled mode).
     skipped: u64,
@@ -126,7 +127,7 @@ impl<'a, O: Observer> Gangs<'a, O> {
         self.finish()
     }
 
-    /// As the other engine's.
+    /// Like the other engine's.
     pub(super) fn go(
         &mut self,
         limit: u64,

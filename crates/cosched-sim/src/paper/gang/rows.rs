@@ -20,7 +20,8 @@ impl<O: Observer> Gangs<'_, O> {
         }
     }
 
-    /// Quanta that a row has in sequence: while no other row has jobs, all until one may have, since its turns change nothing.
+    /// The number of quanta that a row has in sequence: while no other row has jobs, all until one may have, since its turns
+    /// change nothing.
     fn quanta(&self, t: u64) -> u64 {
         if O::TELL || self.limit != NEVER || next_row(&self.matrix, self.row) != Some(self.row) {
             return 1;
@@ -57,7 +58,7 @@ impl<O: Observer> Gangs<'_, O> {
         }
     }
 
-    /// The current row stops.
+    /// Stops the current row.
     pub(super) fn pause(&mut self, t: u64) {
         for n in 0..self.inboxes.len() {
             self.stop(n, t);

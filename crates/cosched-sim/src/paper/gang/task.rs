@@ -1,4 +1,4 @@
-//! A task in its cell: what it does while its row is current, and its messages.
+//! A task in its cell: its activities while its row is current, and its messages.
 
 use super::super::books::{DELIVERED, IO_ENDS, key};
 use super::super::queue::Queue;
@@ -7,18 +7,18 @@ use super::{Gangs, Live, NONE};
 use crate::draw::{Draws, skewed_ns};
 use crate::observe::{Activity, Message, Observer, Slice};
 
-/// How far an iteration is.
+/// The progress of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It computes for `ns` more, while its row is current; in the present window from `began_ns` on.
+    /// It computes for another `ns` while its row is current; in the present window from `began_ns` on.
     Compute { ns: u64, began_ns: u64 },
-    /// Its I/O goes on until then, whether its row is current or not.
+    /// Its I/O lasts until then, whether its row is current or not.
     Io { end_ns: u64 },
-    /// It has sent its messages and spins for its neighbours' ones from then on, while its row is current.
+    /// It has sent its messages and spins for those of its neighbours from then on, while its row is current.
     Wait { from_ns: u64 },
-    /// It would compute since then, but waits for its job's other tasks to go ahead with them.
+    /// It could have computed since then, but waits for its job's other tasks to be computed ahead with them.
     Held { ns: u64, since_ns: u64 },
-    /// It has ended, or there is none.
+    /// It has ended, or does not exist.
     Ended,
 }
 
@@ -57,7 +57,7 @@ impl Task {
 }
 
 impl Task {
-    /// Moves its times on.
+    /// Shifts its times.
     pub(super) fn later(&mut self, delta_ns: u64) {
         match &mut self.stage {
             Stage::Compute { began_ns: ns, .. }
@@ -69,7 +69,7 @@ impl Task {
     }
 }
 
-/// A message on its way, and who gets it.
+/// A message in transit, and its receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     delivered_ns: u64,
@@ -85,7 +85,7 @@ pub(super) struct Inbox {
     pub(super) send_free_ns: u64,
     pub(super) receive_free_ns: u64,
     pub(super) incoming: Queue<Incoming>,
-    /// When the first message of a held task would reach it: no other one may after that.
+    /// When the first message of a held task would reach it: no other message may arrive after that.
     pub(super) barrier_ns: u64,
 }
 
@@ -94,7 +94,7 @@ impl Inbox {
         Inbox { send_free_ns: 0, receive_free_ns: 0, incoming: Queue::default(), barrier_ns: NEVER }
     }
 
-    /// Moves its times on.
+    /// Shifts its times.
     pub(super) fn later(&mut self, delta_ns: u64) {
         self.send_free_ns += delta_ns;
         self.receive_free_ns += delta_ns;
@@ -106,7 +106,7 @@ impl Inbox {
 }
 
 impl<O: Observer> Gangs<'_, O> {
-    /// Makes the tasks of a new job; they do nothing yet.
+    /// Creates the tasks of a new job; they do nothing yet.
     pub(super) fn settle(&mut self, job: u32, live: &Live) {
         let tasks = live.columns.len();
         for (task, n) in live.columns.iter().enumerate() {
@@ -143,14 +143,14 @@ impl<O: Observer> Gangs<'_, O> {
         self.drawn_ns += ns;
     }
 
-    /// The task of the current row on node `n` goes on at `t`: as far as is certain in this window.
+    /// The task of the current row on node `n` continues at `t`: as far as is certain in this window.
     pub(super) fn go_on(&mut self, n: usize, t: u64) {
         let cell = n * self.rows_max + self.row;
         let task = &mut self.tasks[cell];
         if let Stage::Compute { ns, .. } = task.stage {
             let end = t + ns;
             if end > self.until_ns {
-                // The window's end will say how much was done.
+                // How much was done is known at the window's end.
                 task.stage = Stage::Compute { ns, began_ns: t };
                 self.tree.set(n, NEVER);
                 return;
@@ -181,7 +181,7 @@ impl<O: Observer> Gangs<'_, O> {
         self.expect(n);
     }
 
-    /// The row of the task on node `n` is not current any more.
+    /// The row of the task on node `n` is no longer current.
     pub(super) fn stop(&mut self, n: usize, t: u64) {
         let cell = n * self.rows_max + self.row;
         match &mut self.tasks[cell].stage {
@@ -211,7 +211,7 @@ impl<O: Observer> Gangs<'_, O> {
         if reaches_ns >= self.inboxes[to].barrier_ns {
             self.release(self.tasks[to * self.rows_max + self.row].job);
         }
-        // What goes right comes from the left.
+        // A message sent to the right arrives from the left.
         let message = Incoming { delivered_ns: 0, reaches_ns, sent_ns, row: self.row as u32, side: direction };
         self.insert(to, message);
         if to != n {
@@ -243,7 +243,7 @@ impl<O: Observer> Gangs<'_, O> {
         if side == 0 { (task.task + tasks - 1) % tasks } else { (task.task + 1) % tasks }
     }
 
-    /// When the task of the current row on node `n` has what it waits for.
+    /// Computes when the task of the current row on node `n` has what it waits for.
     fn expect(&mut self, n: usize) {
         let task = &self.tasks[n * self.rows_max + self.row];
         let Stage::Wait { from_ns } = task.stage else {

@@ -1,8 +1,8 @@
-//! Autotune beside every fixed setting, over a grid of pipelines: issue 6's bar, without a clock.
+//! Autotune compared with every fixed setting, over a grid of pipelines: issue 6's bar, without a clock.
 //!
 //! The bar: never worse than the default by more than 1 %, and within 2 % of the best fixed setting. A trial costs time at the
-//! beginning, so the gain is compared over a run of some seconds. Two runs of the same pipeline with other draws differ
-//! by some tenths of a percent without a hog, and by 1 % with one: no test can be finer than that.
+//! beginning, so the gain is compared over a run of some seconds. Two runs of the same pipeline with different random numbers
+//! differ by some tenths of a per cent without a hog, and by 1 % with one: no test can be more precise than that.
 
 use super::*;
 use cosched_core::stage::Resource::{Communicate, Compute, Io};
@@ -11,7 +11,7 @@ fn noisy(name: &str, resource: Resource, cpu_us: f64, wait_us: f64) -> StageSpec
     StageSpec { cv: 0.1, ..stage(name, resource, cpu_us, wait_us) }
 }
 
-/// Columnsort's five stages with these times of (I/O, compute), in µs, on a machine as it is.
+/// Columnsort's five stages with these times (I/O, compute), in µs, on an ordinary machine.
 fn columnsort(io_us: f64, compute_us: f64, hogs: u32, seconds: u64) -> PipelineSpec {
     let stages = vec![
         noisy("read", Io, 60.0, io_us),
@@ -32,7 +32,7 @@ fn on_a_machine(stages: Vec<StageSpec>, hogs: u32, seconds: u64) -> PipelineSpec
     spec
 }
 
-/// One stage that takes five times what the others take.
+/// One stage takes five times as long as each of the others.
 fn imbalanced(hogs: u32, replicable_to: u32) -> PipelineSpec {
     let light = |name: &str| noisy(name, Compute, 150.0, 0.0);
     let heavy = StageSpec { replicable_to, ..noisy("heavy", Compute, 800.0, 0.0) };
@@ -44,7 +44,7 @@ fn run(spec: &PipelineSpec, priorities: &str) -> PipelineOutcome {
     simulate(spec, priorities.parse().unwrap()).unwrap()
 }
 
-/// The time under autotune over that of the default, and over that of the best of these settings.
+/// The time under autotune relative to that of the default, and relative to that of the best of these settings.
 fn compare(spec: &PipelineSpec, settings: &[&str]) -> (f64, f64, String) {
     let default_ns = default_of(spec).elapsed_ns as f64;
     let auto = run(spec, "auto");
@@ -85,7 +85,7 @@ fn it_is_never_much_worse_and_near_the_best_alone() {
 
 #[test]
 fn it_is_near_the_best_beside_a_hog() {
-    // What is found late in 6 s is not within 2 % of what holds from the beginning: 20 s.
+    // A setting that is found late in 6 s is not within 2 % of one that is used from the beginning: 20 s.
     let spec = columnsort(900.0, 400.0, 2, 20);
     let (to_default, to_best, told) = compare(&spec, &["nice-down-io", "short-slices"]);
     assert!(to_default < 0.95, "{to_default}; {told}");

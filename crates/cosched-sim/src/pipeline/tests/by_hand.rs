@@ -1,4 +1,4 @@
-//! Small pipelines whose times can be computed by hand. CPU times are split in halves around the device.
+//! Small pipelines whose times can be computed by hand. CPU times are split into halves around the device.
 
 use super::*;
 use cosched_core::stage::Resource::{Compute, Io};
@@ -93,7 +93,7 @@ fn workers_carry_buffers_to_the_end() {
     let worker = |name: &str, cpu_us: f64| StageSpec { kind: StageKind::Worker, ..stage(name, Compute, cpu_us, 0.0) };
     let spec = free_of_cost(2, 1000, 8, vec![worker("a", 10.0), worker("b", 40.0), worker("c", 10.0)]);
     let out = default_of(&spec);
-    // Stages are serial: the middle one limits, although two workers could do 30 us a round.
+    // Stages are serial: the middle one limits, although two workers could do 30 us per round.
     assert!((1000 * 40 * US..1000 * 41 * US).contains(&out.elapsed_ns), "{}", out.elapsed_ns);
     let mut spread = spec.clone();
     spread.stages[1].incarnations = 2;

@@ -1,4 +1,4 @@
-//! What a simulated pipeline does, by hand and by law.
+//! Checks of a simulated pipeline, by hand and by laws.
 
 mod autotune;
 mod by_hand;
@@ -22,7 +22,7 @@ pub(super) fn stage(name: &str, resource: Resource, cpu_us: f64, wait_us: f64) -
     }
 }
 
-/// A pipeline on a machine whose kernel costs nothing.
+/// A pipeline on a machine whose kernel has no costs.
 pub(super) fn free_of_cost(cpus: u32, rounds: u64, buffers: u32, stages: Vec<StageSpec>) -> PipelineSpec {
     let machine = MachineSpec { cpus, switch_us: 0.0, cold_us: 0.0, wake_us: 0.0, ..MachineSpec::default() };
     PipelineSpec {
