@@ -1,4 +1,4 @@
-//! The strategies by name.
+//! The strategies and their names.
 
 use cosched_core::{OnArrival, Wait};
 use std::fmt;
@@ -9,30 +9,31 @@ use std::str::FromStr;
 pub enum BatchQueue {
     /// First come, first served.
     Fcfs,
-    /// First come, first served, and later jobs may fill holes if the first is not delayed (EASY backfilling).
+    /// First come, first served, and later jobs may start earlier if the first is not delayed (EASY backfilling).
     Easy,
 }
 
 /// A strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
-    /// Gang scheduling: rows of the Ousterhout matrix take turns, and what a gang leaves idle is lost (GS).
+    /// Gang scheduling: rows of the Ousterhout matrix take turns, and CPU time that a gang leaves idle is lost (GS).
     Gang,
-    /// Gang scheduling in which a gang's idle CPUs go to the job in the next row alone (paired gang).
+    /// Gang scheduling in which a gang's idle CPUs go to the job in the next row only (paired gang).
     PairedGang,
     /// Gang scheduling in which a gang's idle CPUs go to the others, in the order of their rows (soft gang).
     SoftGang,
-    /// Every node for itself, with the two things that messages may change: Local, SB, SY, DCS, PB and their products.
+    /// Every node schedules for itself, with the two parameters of message handling: Local, SB, SY, DCS, PB and their
+    /// combinations.
     Dynamic(Wait, OnArrival),
-    /// Each job is a gang or local, with spin block, as what it is seen to do asks for (auto).
+    /// Each job is a gang or local, with spin block, according to its observed behaviour (auto).
     Auto,
-    /// What ships: the planner, the local schedulers and the filling of idle CPUs of the live nodes (live).
+    /// The production code: the planner, the local schedulers and the filling of idle CPUs of the live nodes (live).
     Live,
     /// Space sharing: a job has its nodes for itself.
     Batch(BatchQueue),
 }
 
-/// Names, in the paper's order; the second ones are accepted too.
+/// Names, in the paper's order; the second names are accepted, too.
 const NAMES: [(Strategy, &str, &str); 16] = [
     (Strategy::Gang, "GS", "gang"),
     (Strategy::Dynamic(Wait::Busy, OnArrival::None), "Local", "local"),
@@ -58,7 +59,7 @@ impl Strategy {
         NAMES.iter().map(|(strategy, ..)| *strategy)
     }
 
-    /// The ten of Zhang et al. 2000.
+    /// The ten strategies of Zhang et al. 2000.
     pub fn paper() -> impl Iterator<Item = Strategy> {
         Strategy::all().take(10)
     }

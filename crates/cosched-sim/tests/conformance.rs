@@ -1,11 +1,11 @@
-//! The simulator's arm and the live arm decide the same.
+//! The simulator and the live code make the same decisions.
 //!
-//! *Whom to boost*: the general engine runs PB and DCS, each node's decisions are recorded with what the node saw, and
-//! the live booster of that node is asked the same. Its fairness is off, which the paper's strategies do not have; with it
-//! on, the two agree as long as nobody is far from his share. A node of the simulator has at most one process of a job,
-//! so its table of processes is the live table of jobs.
+//! *Which process to boost*: the general engine runs PB and DCS, each node's decisions are recorded with what the node
+//! saw, and the live booster of that node is given the same input. Its fairness is off, because the paper's strategies
+//! have none; with fairness on, the two agree as long as no job is far from its share. A node of the simulator has at most
+//! one process of a job, so its table of processes is the live table of jobs.
 //!
-//! *Who runs when*: the turns of gangs, in the simulator's matrix and in the plan that live nodes follow.
+//! *Which gang runs when*: the turns of gangs, in the simulator's matrix and in the plan that live nodes follow.
 
 use cosched_core::{
     Agent, AgentAction, AgentConfig, AgentInput, BoostConfig, BoostView, Booster, Class, Disposition, Endpoint, Job,
@@ -23,13 +23,13 @@ use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
 
-/// The live boosters of a cluster, which watch the simulator decide.
+/// The live boosters of a cluster, which observe the simulator's decisions.
 struct Live {
     config: BoostConfig,
     nodes: BTreeMap<u32, Booster>,
-    /// What jobs have used so far on a node, by node and job.
+    /// CPU time used so far by each job on each node.
     used_ns: BTreeMap<(u32, u32), u64>,
-    /// Decisions that were compared, and of these boosts.
+    /// The number of compared decisions, and the number of boosts among them.
     compared: (u64, u64),
     wrong: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Live {
         Live { config, nodes: BTreeMap::new(), used_ns: BTreeMap::new(), compared: (0, 0), wrong: None }
     }
 
-    /// What the live node decides on the same view.
+    /// The decision of the live node on the same view.
     fn decide(&mut self, seen: &Decision<'_>) -> (Option<usize>, Reason) {
         let used = |job: u32| self.used_ns.get(&(seen.node, job)).copied().unwrap_or(0);
         let view = |(job, _, endpoint): &(u32, u32, Endpoint)| {
@@ -73,7 +73,7 @@ impl Observer for Live {
     fn row(&mut self, _: u64, _: u32) {}
 
     fn decision(&mut self, seen: Decision<'_>) {
-        // The simulator's interface does not know that a receiver is asleep for I/O: that interrupt moves nobody.
+        // The simulator's interface does not know that a receiver is asleep for I/O: that interrupt moves no process.
         let moves = |place: &usize| seen.receiver.is_none() || seen.table[*place].2 != Endpoint::Blocked;
         let simulated = seen.boosted.filter(moves);
         let (live, reason) = self.decide(&seen);
@@ -85,7 +85,7 @@ impl Observer for Live {
     }
 }
 
-/// The paper's rule alone: nobody holds the boost, and shares are nobody's business.
+/// The paper's rule alone: no job keeps the boost, and shares play no part.
 fn unfair(heuristic: Heuristic, on_arrival: OnArrival) -> BoostConfig {
     let (hold_ns_min, quantum_ns, tolerance_ppm) = (0, u64::MAX, None);
     BoostConfig { heuristic, on_arrival, hold_ns_min, quantum_ns, tolerance_ppm, ..BoostConfig::default() }
@@ -128,14 +128,14 @@ fn live_boosters_decide_as_the_simulators_nodes() {
 
 #[test]
 fn fairness_changes_nothing_while_nobody_is_far_from_his_share() {
-    // Tolerance of a hundred seconds: nobody is ever so far.
+    // A tolerance of a hundred seconds: no job is ever that far from its share.
     let tolerant = |config| BoostConfig { tolerance_ppm: Some(100_000_000), ..config };
     for strategy in boosting() {
         let params = Params { mpl: 4, ..Params::paper(strategy, 4) };
         let live = watch(&params, &crowd(4), tolerant(unfair(Heuristic::Paper, params.dynamic().1)));
         assert_eq!(live.wrong, None, "{strategy}");
     }
-    // And where it binds, it shows: one whose messages always wait does not keep the node.
+    // And where the tolerance matters, it has an effect: a job whose messages always wait does not keep the node.
     let params = Params { mpl: 4, ..Params::paper("PB".parse().unwrap(), 4) };
     let strict = BoostConfig { tolerance_ppm: Some(1_000), ..unfair(Heuristic::Paper, OnArrival::Periodic) };
     assert!(watch(&params, &crowd(4), strict).wrong.is_some());
@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// The row that becomes current, when, and who lives in which row.
+/// The row that becomes current, with its time, and the jobs of each row.
 #[derive(Default)]
 struct Rows {
     turns: Vec<(u64, u32)>,
@@ -196,7 +196,7 @@ fn plans(inputs: &[(u64, PlannerInput)]) -> Vec<(u64, Arc<Plan>)> {
     });
     let mut found = vec![(0, Arc::clone(planner.plan()))];
     for (at_ns, input) in inputs {
-        // What is refused changes nothing.
+        // A refused input changes nothing.
         let _ = planner.handle(Time(*at_ns), *input);
         match planner.poll_action() {
             Some(PlannerAction::Publish(plan, _)) => found.push((*at_ns, plan)),
@@ -241,7 +241,7 @@ fn gangs_have_the_same_turns_in_the_simulators_matrix_and_in_the_plan() {
     }
 }
 
-/// What the slot thread is told of a plan, as the daemon compiles it, and the state of every job at a time.
+/// The slot thread's input for a plan, as the daemon compiles it, and the state of every job at a time.
 fn compiled(plan: &Plan) -> Prepared<JobId> {
     let here = plan.jobs.keys().map(|id| (*id, *id)).collect();
     let (table, flaw) = Table::compile(plan, here, true, |id| unreachable!("{id:?} is planned"));
@@ -284,7 +284,7 @@ fn inputs() -> impl Strategy_<Value = Vec<(u64, PlannerInput)>> {
 proptest! {
     #![proptest_config(Config { cases: 64, failure_persistence: None, ..Config::default() })]
 
-    /// An agent that announces every boundary, as a simulated host wants it, and one whose host has compiled the turns
+    /// An agent that announces every boundary, as a simulated host needs it, and one whose host has compiled the turns
     /// ahead of time, as the daemon's slot thread has: at any time every job is in the same state.
     #[test]
     fn turns_that_are_announced_and_turns_that_are_compiled_are_the_same(inputs in inputs(), tail in 0..2000_u64) {

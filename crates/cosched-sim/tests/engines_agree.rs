@@ -1,10 +1,10 @@
-//! The two engines were written apart from each other, from the same text (D1 to D26). They must agree on everything but
-//! the number of events: job by job, to the nanosecond.
+//! The two engines were written independently of each other, from the same text (D1 to D26). They must agree on
+//! everything except the number of events: job by job, to the nanosecond.
 
 use cosched_sim::{Heuristic, JobSpec, JobType, Outcome, Params, Silent, Strategy, general, paper};
 use proptest::prelude::*;
 
-/// What must be equal: all but the engine's own events.
+/// What must be equal: everything except the number of the engine's own events.
 fn same(mut a: Outcome, mut b: Outcome) -> Result<(), TestCaseError> {
     (a.events, b.events) = (0, 0);
     prop_assert_eq!(a, b);
@@ -18,7 +18,7 @@ fn compare(params: &Params, jobs: &[JobSpec]) -> Result<(), TestCaseError> {
 }
 
 fn job(nodes: u32) -> impl Strategy_<Value = JobSpec> {
-    // Round arrivals, so that many things happen at one instant.
+    // Round arrivals, so that many things happen at the same instant.
     let arrival = prop_oneof![Just(0_u64), 0..50_u64, Just(7)].prop_map(|ms| ms * 1_000_000);
     (arrival, 1..=nodes, 1..60_u64, 0..6_usize).prop_map(|(arrival_ns, tasks, ms, kind)| JobSpec {
         arrival_ns,
@@ -43,7 +43,7 @@ fn params(strategy: Strategy) -> impl Strategy_<Value = Params> {
         1 => Just(Heuristic::ServedOnly),
         1 => Just(Heuristic::ComputingFirst)
     ];
-    // Always an end: with a switch of whole milliseconds PB may preempt for ever, and that is what it was asked for.
+    // Always an end time: with a switch of whole milliseconds PB may preempt for ever, which is the correct behaviour.
     let end = prop_oneof![4 => Just(Some(3_000_000_000)), 1 => (1..100_000_000_u64).prop_map(Some)];
     let quantum = prop_oneof![Just(200_u64), 1..30_u64].prop_map(|ms| ms * 1_000_000);
     let costs = (switch, interrupt, spin, check, quantum);
@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// Saturated, as the paper's runs are: long enough for seconds to pass and levels to spread.
+/// Saturated, like the paper's runs: long enough for seconds to pass and levels to spread.
 #[test]
 fn on_saturated_clusters() {
     for strategy in Strategy::paper() {

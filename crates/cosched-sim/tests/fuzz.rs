@@ -14,7 +14,7 @@ const BATSIM: &[u8] = br#"{"nb_res": 4, "jobs": [{"id": "7", "subtime": 1.5, "wa
     "delay": 3.25}, "h": {"type": "parallel_homogeneous", "cpu": 5e9, "com": 1}, "c": {"type": "composed", "repeat": 3,
     "seq": ["d", "h"]}}}"#;
 
-/// Up to 600 bytes of a text, with some of them replaced, removed or doubled.
+/// Up to 600 bytes of a text, with some of them replaced, removed or duplicated.
 fn damaged(text: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     let edit = (0..3_u8, any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(b'-'), Just(b'9'), Just(b'\n')]);
     let part = (0..text.len(), 1..600_usize);

@@ -1,4 +1,4 @@
-//! How the feedback engine is moved on in time.
+//! How the feedback engine is moved forward in time.
 
 use super::engine::{Engine, Why};
 use super::node::{NOBODY, State};
@@ -63,7 +63,7 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
             for ns in [&mut node.next_tick_ns, &mut node.send_free_ns, &mut node.receive_free_ns] {
                 later(ns);
             }
-            // What the last tick saw stays what it saw.
+            // What the last tick saw stays unchanged.
             if node.current != NOBODY || node.noted_ns > 0 {
                 later(&mut node.current_since_ns);
                 later(&mut node.noted_ns);

@@ -1,4 +1,4 @@
-//! What a task does: a list of operations with loops. The jobs of the paper are such lists too.
+//! The operations of a task: a list with loops. The paper's jobs are such lists, too.
 
 use crate::draw::{Draws, skewed_ns};
 use crate::job::{JobSpec, Shape};
@@ -11,7 +11,7 @@ pub enum Op {
     Compute(Span),
     /// Sleeps for a device.
     Io(Span),
-    /// Hands a message to the network interface; costs the task no time.
+    /// Passes a message to the network interface; costs the task no time.
     Send {
         /// The receiving task.
         to: u32,
@@ -25,7 +25,7 @@ pub enum Op {
     },
     /// Begins a loop.
     Repeat {
-        /// How often what follows is done, at least once.
+        /// The number of passes, at least one.
         times: u64,
     },
     /// Ends the innermost loop.
@@ -51,7 +51,7 @@ impl Span {
     }
 }
 
-/// How often a task's operations are done.
+/// The totals of a task's operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Passes through outermost loops; a list without one counts as one pass.
@@ -69,7 +69,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// From operations whose loops are closed.
+    /// Creates it from operations whose loops are closed.
     pub(crate) fn new(ops: Vec<Op>) -> Code {
         Code { ops }
     }
@@ -122,7 +122,7 @@ impl Code {
 /// The size of all messages in the paper (Table 3).
 pub(crate) const MESSAGE_BYTES: u64 = 4096;
 
-/// The left and the right neighbour of a task (D8). Of two tasks each has one neighbour.
+/// The left and the right neighbour of a task (D8). With two tasks, each has one neighbour.
 pub(crate) fn neighbours(task: u32, tasks: u32, topology: Topology) -> (Option<u32>, Option<u32>) {
     match (tasks, topology) {
         (0 | 1, _) => (None, None),

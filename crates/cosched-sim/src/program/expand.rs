@@ -1,4 +1,4 @@
-//! Writes a program out for each task of a job: patterns become sends and receives.
+//! Expands a program for each task of a job: patterns become sends and receives.
 
 use super::code::{Code, Op, Span, neighbours};
 use super::{Pattern, Peer, Program, ProgramError, Statement, Who};
@@ -6,16 +6,16 @@ use crate::draw::Draws;
 use crate::params::Topology;
 use std::collections::BTreeMap;
 
-/// Operations of a task at most, written out.
+/// The maximum number of operations of an expanded task.
 const OPS_MAX: usize = 10_000_000;
 
-/// Passes through loops in loops at most: more than any simulation will do, and far from overflow.
+/// The maximum number of passes through nested loops: more than any simulation will do, and far from overflow.
 pub(super) const PASSES_MAX: u64 = 1_000_000_000_000;
 
-/// What a program is written out for.
+/// The parameters of an expansion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: u32,
     /// For random pairs.
     pub seed: u64,
@@ -23,21 +23,21 @@ pub struct Setting {
     pub topology: Topology,
 }
 
-/// Writes out one task.
+/// Expands the program for one task.
 struct Writer {
     setting: Setting,
     task: u32,
     ops: Vec<Op>,
-    /// How often the statement at hand is done.
+    /// How often the present statement is executed.
     passes: u64,
-    /// Draws and random pairings met so far in the text.
+    /// The number of draws and random pairings so far in the text.
     draws: u32,
     pairings: u64,
 }
 
 impl Program {
-    /// What each task of a job does. An error says what cannot be: a task that is not there, a message that is sent and
-    /// never received or the other way round, a task that talks to itself.
+    /// The operations of each task of a job. An error says what is impossible: a task that does not exist, a message
+    /// that is sent and never received or the other way round, a task that communicates with itself.
     pub fn expand(&self, setting: Setting) -> Result<Vec<Code>, ProgramError> {
         let mut codes = Vec::new();
         for task in 0..setting.tasks {
@@ -59,7 +59,7 @@ fn too_often() -> ProgramError {
     error(what, "that would never end", "make the numbers of 'repeat' smaller")
 }
 
-/// As many messages are received as are sent, from each task to each other.
+/// Checks that the same number of messages is received as is sent, from each task to each other.
 fn check_pairs(codes: &[Code]) -> Result<(), ProgramError> {
     let mut balance: BTreeMap<(u32, u32), i128> = BTreeMap::new();
     for (task, code) in codes.iter().enumerate() {
@@ -84,7 +84,8 @@ fn check_pairs(codes: &[Code]) -> Result<(), ProgramError> {
 }
 
 impl Writer {
-    /// `mine`: this task takes part. One that does not still counts draws and pairings, which belong to the text.
+    /// `mine`: this task takes part. A task that does not still counts draws and pairings, because they belong to the
+    /// text.
     fn body(&mut self, body: &[Statement], mine: bool) -> Result<(), ProgramError> {
         body.iter().try_for_each(|statement| self.statement(statement, mine))
     }
@@ -272,7 +273,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The other one of the pair, by a random order of all tasks: neighbours in it are pairs.
+    /// The partner of this task, by a random order of all tasks: neighbours in it are pairs.
     fn partner(&self) -> Option<u32> {
         let draws = Draws::new(self.setting.seed, u64::MAX - self.pairings, self.setting.tasks.into());
         let mut order: Vec<u32> = (0..self.setting.tasks).collect();

@@ -1,4 +1,4 @@
-//! Programs: what the tasks of a job do, as text.
+//! Programs: the operations of a job's tasks, as text.
 //!
 //! ```text
 //! repeat 1000 {
@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! All tasks run the same text; `on` limits a part to some. Patterns (`barrier`, `alltoall`, …) stand for sends and
-//! receives; [`Program::expand`] writes them out for each task of a job. The format is described in docs/simulator.md.
+//! All tasks run the same text; `on` limits a part to some tasks. Patterns (`barrier`, `alltoall`, …) stand for sends and
+//! receives; [`Program::expand`] expands them for each task of a job. The format is described in docs/simulator.md.
 
 mod code;
 mod expand;
@@ -27,7 +27,7 @@ use std::fmt;
 /// A program. Its text form is its `Display`, and is read back by `FromStr`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// What every task does, in order.
+    /// The statements that every task executes, in order.
     pub body: Vec<Statement>,
 }
 
@@ -36,44 +36,44 @@ pub struct Program {
 pub enum Statement {
     /// `compute 310us skew`: uses the CPU.
     Compute {
-        /// For so long.
+        /// The duration.
         ns: u64,
         /// With the job's skewness (D20).
         skew: bool,
     },
     /// `io 300us`: sleeps for a device.
     Io {
-        /// For so long.
+        /// The duration.
         ns: u64,
         /// With the job's skewness (D20).
         skew: bool,
     },
     /// `send right 4096B`.
     Send {
-        /// To whom.
+        /// The receiver.
         to: Peer,
         /// The size.
         bytes: u64,
     },
     /// `recv left`: waits for the next message of that task.
     Receive {
-        /// From whom.
+        /// The sender.
         from: Peer,
     },
     /// A pattern in which all tasks take part.
     Pattern(Pattern),
     /// `repeat 10 { … }`.
     Repeat {
-        /// How often, at least once.
+        /// The number of passes, at least one.
         times: u64,
-        /// What.
+        /// The statements.
         body: Vec<Statement>,
     },
-    /// `on 0 { … }`: what only some tasks do.
+    /// `on 0 { … }`: statements for some tasks only.
     On {
-        /// Who.
+        /// The tasks.
         who: Who,
-        /// What.
+        /// The statements.
         body: Vec<Statement>,
     },
 }
@@ -81,16 +81,16 @@ pub enum Statement {
 /// Another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// `right`, `left`, `+3`, `-2`: so many further, round the ring of tasks.
+    /// `right`, `left`, `+3`, `-2`: an offset round the ring of tasks.
     Offset(i64),
-    /// `0`, `5`: this one.
+    /// `0`, `5`: the task with this number.
     Task(u32),
 }
 
-/// Which tasks.
+/// A set of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// `3` or `0..7`, both ends included; those that a job does not have are left out.
+    /// `3` or `0..7`, both ends included; those that a job does not have are ignored.
     Range(u32, u32),
     /// `even`.
     Even,
@@ -100,38 +100,39 @@ pub enum Who {
     Last,
 }
 
-/// What all tasks do together.
+/// A communication pattern of all tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// `barrier`: nobody goes on before all have come. Dissemination: ⌈log₂ P⌉ rounds, in round k to the task 2^k further.
+    /// `barrier`: no task continues before all have reached it. Dissemination: ⌈log₂ P⌉ rounds, in round k a message to
+    /// the task 2^k further.
     Barrier,
-    /// `alltoall 4096B`: each sends to each, pairwise: in step k to the task k further, from the one k before.
+    /// `alltoall 4096B`: each task sends to each other, pairwise: in step k to the task k further, from the one k before.
     AllToAll(u64),
-    /// `bcast root=0 64KiB`: from one to all along a binomial tree.
+    /// `bcast root=0 64KiB`: from one task to all along a binomial tree.
     Broadcast {
-        /// From whom.
+        /// The sender.
         root: u32,
         /// The size.
         bytes: u64,
     },
-    /// `reduce root=0 64KiB`: from all to one, the same tree upwards.
+    /// `reduce root=0 64KiB`: from all tasks to one, the same tree upwards.
     Reduce {
-        /// To whom.
+        /// The receiver.
         root: u32,
         /// The size.
         bytes: u64,
     },
-    /// `exchange 2d 4096B`: with the neighbours on a grid that is as square as can be; periodic.
+    /// `exchange 2d 4096B`: with the neighbours on a periodic grid that is as square as possible.
     Exchange {
-        /// 1, 2 or 3. With one it is the communication of the paper's jobs (D8, D11), and follows their topology.
+        /// 1, 2 or 3. With 1 it is the communication of the paper's jobs (D8, D11), and follows their topology.
         dimensions: u32,
         /// The size.
         bytes: u64,
     },
     /// `ring 4096B`: to the right, from the left.
     Ring(u64),
-    /// `random-pairs 4096B`: a message each way in pairs, drawn from the seed for each place in the text where it stands;
-    /// of an odd number of tasks one has no partner.
+    /// `random-pairs 4096B`: a message in each direction within pairs, which are drawn from the seed for each occurrence
+    /// in the text; with an odd number of tasks one has no partner.
     RandomPairs(u64),
 }
 
@@ -154,11 +155,11 @@ impl Pattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}\n  why: {why}\n  hint: {hint}", Place(*at))]
 pub struct ProgramError {
-    /// Line and column, from 1, where there is one.
+    /// Line and column, from 1, if known.
     pub at: Option<(usize, usize)>,
     /// What is wrong.
     pub what: String,
-    /// What was expected, or why it cannot be.
+    /// What was expected, or why it is impossible.
     pub why: String,
     /// What to do.
     pub hint: String,

@@ -1,14 +1,14 @@
-//! Reads programs.
+//! The parser of programs.
 
 use super::code::MESSAGE_BYTES;
 use super::expand::PASSES_MAX;
 use super::{Pattern, Peer, Program, ProgramError, Statement, Who};
 use std::str::FromStr;
 
-/// Statements in statements at most: more is no program that a person wrote, and would exhaust the stack.
+/// The maximum nesting depth of statements: no program written by hand needs more, and more would exhaust the stack.
 const DEPTH_MAX: usize = 64;
 
-/// A word of the text and where it begins. Words end at blanks; braces, line ends and `;` are words too.
+/// A word of the text and its position. Words end at blanks; braces, line ends and `;` are words, too.
 #[derive(Clone, Copy, Debug)]
 struct Word<'a> {
     text: &'a str,
@@ -95,7 +95,7 @@ impl<'a> Parser<'a> {
         ProgramError { hint: hint.into(), ..self.error(self.found(), format!("expected {what}")) }
     }
 
-    /// As [`Parser::expected`], at the word that was just taken.
+    /// Like [`Parser::expected`], at the word that was just taken.
     fn instead(&mut self, what: &str, hint: &str) -> ProgramError {
         self.next -= 1;
         self.expected(what, hint)
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         ns.filter(|ns| *ns <= MEASURE_MAX).ok_or_else(|| self.instead("a duration such as 310us", HINT))
     }
 
-    /// A size, or that of the paper's messages if there is none.
+    /// A size, or that of the paper's messages if none is given.
     fn size(&mut self) -> Result<u64, ProgramError> {
         const HINT: &str = "a number and B, kB, MB, GB, KiB, MiB or GiB";
         let Some(word) = self.argument() else { return Ok(MESSAGE_BYTES) };
@@ -253,7 +253,7 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
 }
 
 impl Program {
-    /// Whether its text can be read: what is computed of a recording may be more than a text can say.
+    /// Whether its text can be parsed again: values computed from a recording may exceed the limits of the text form.
     pub fn can_be_read(&self) -> bool {
         fn all(body: &[Statement], depth: usize) -> bool {
             body.iter().all(|statement| match statement {

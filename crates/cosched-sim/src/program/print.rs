@@ -1,4 +1,4 @@
-//! Writes programs, in the form that [`parse`](super::parse) reads.
+//! Prints programs, in the form that [`parse`](super::parse) reads.
 
 use super::{Pattern, Peer, Program, Statement, Who};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Stacked bars: wait + execution of each strategy, and how CPU time was spent.
+//! Stacked bars: wait + execution of each strategy, and the use of CPU time.
 
 use super::frame::{Frame, Scale, WIDTH};
 use super::page::{percent, short};
@@ -6,18 +6,18 @@ use super::page::{percent, short};
 /// A bar: its name, and its parts from the bottom up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What stands beside it.
+    /// The text beside it.
     pub name: String,
     /// Its parts.
     pub parts: Vec<f64>,
-    /// Half the interval of the whole.
+    /// Half the width of the interval of the total.
     pub ci95: Option<f64>,
 }
 
-/// A bar that is so many times higher than the median is cut, as the paper does.
+/// A bar this many times higher than the median is cut off, as in the paper.
 const CUT: f64 = 6.0;
 
-/// Standing bars. `parts` are the names of the parts and their colours' classes.
+/// Vertical bars. `parts` are the names of the parts and the classes of their colours.
 pub(super) fn standing(bars: &[Bar], parts: &[(&str, &str)], y_title: &str, title: &str) -> String {
     let whole = |bar: &Bar| bar.parts.iter().sum::<f64>();
     let mut wholes: Vec<f64> = bars.iter().map(whole).collect();
@@ -58,9 +58,9 @@ pub(super) fn standing(bars: &[Bar], parts: &[(&str, &str)], y_title: &str, titl
     frame.finish(title)
 }
 
-/// Lying bars of parts of a whole, which is 1. `parts` are the names of the parts and their colours' classes.
+/// Horizontal bars of fractions whose sum is 1. `parts` are the names of the parts and the classes of their colours.
 pub fn lying(bars: &[Bar], parts: &[(&str, &str)], x_title: &str, title: &str) -> String {
-    // A few bars are thicker: the legend beside them has six entries.
+    // If there are few bars, they are thicker: the legend beside them has six entries.
     let each = (116.0 / bars.len().max(1) as f64).clamp(26.0, 58.0);
     let height = (58.0 + bars.len() as f64 * each).max(174.0);
     let mut frame = Frame::new(WIDTH, height, Scale::exact(0.0, 100.0), Scale::exact(0.0, 1.0)).keep_right(120.0);

@@ -3,7 +3,7 @@
 use super::page::escape;
 use std::fmt::Write;
 
-/// From a quantity to a place.
+/// Maps a quantity to a position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -23,7 +23,7 @@ impl Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: false }
     }
 
-    /// Around values, not from 0.
+    /// Around the values, not from 0.
     pub(super) fn around(values: impl Iterator<Item = f64> + Clone) -> Scale {
         let low = values.clone().filter(|value| value.is_finite()).fold(f64::INFINITY, f64::min);
         let high = values.filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
@@ -38,7 +38,7 @@ impl Scale {
         Scale { low: 1.0, high: (high * 1.1).max(2.0), is_log: true }
     }
 
-    /// 0 to 1.
+    /// The position, 0 to 1.
     fn part(&self, value: f64) -> f64 {
         let part = if self.is_log {
             libm::log(value.max(self.low) / self.low) / libm::log(self.high / self.low)
@@ -48,12 +48,12 @@ impl Scale {
         part.clamp(0.0, 1.0)
     }
 
-    /// Round numbers inside: steps of 1, 2 or 5 times a power of ten; on a logarithmic scale 1, 2, 5, 10 …
+    /// Round numbers in the range: steps of 1, 2 or 5 times a power of ten; on a logarithmic scale 1, 2, 5, 10 …
     fn ticks(&self) -> Vec<f64> {
         if self.is_log {
             let decades = (0..12).flat_map(|k| [1.0, 2.0, 5.0].map(|m| m * libm::pow(10.0, f64::from(k))));
             let ticks: Vec<f64> = decades.take_while(|tick| *tick <= self.high).collect();
-            // Many decades have room for their beginnings only.
+            // With many decades there is only room for the powers of ten.
             return if ticks.len() > 9 { ticks.into_iter().step_by(3).collect() } else { ticks };
         }
         let raw = (self.high - self.low) / 6.0;
@@ -72,7 +72,7 @@ fn tick(value: f64) -> String {
     if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A place in the drawing.
+/// A coordinate in the drawing.
 pub(super) fn at(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
@@ -109,7 +109,7 @@ impl Frame {
         }
     }
 
-    /// Room at the right, for a legend or names of lines.
+    /// Reserves room at the right, for a legend or names of lines.
     pub(super) fn keep_right(mut self, room: f64) -> Frame {
         self.right = self.width - room;
         self
@@ -163,7 +163,7 @@ impl Frame {
         let _ = writeln!(self.svg, r#"<text x="{x}" y="{y}" text-anchor="{anchor}"{class}>{text}</text>"#);
     }
 
-    /// A rectangle with a text that a pointer shows.
+    /// A rectangle with a tooltip.
     pub(super) fn rect(&mut self, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), title: &str) {
         let _ = writeln!(
             self.svg,
@@ -176,7 +176,7 @@ impl Frame {
         );
     }
 
-    /// Entries with their colours, from the top of the room at the right.
+    /// Entries with their colours, from the top of the reserved room at the right.
     pub(super) fn legend(&mut self, entries: &[(&str, String)]) {
         let x = self.right + 12.0;
         for (place, (class, name)) in entries.iter().enumerate() {
@@ -186,7 +186,7 @@ impl Frame {
         }
     }
 
-    /// The SVG. `title` says what is seen to those who do not see it.
+    /// The SVG. `title` describes the figure for readers who cannot see it.
     pub(super) fn finish(self, title: &str) -> String {
         format!(
             "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",

@@ -7,17 +7,17 @@ use std::fmt::Write;
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What the legend says.
+    /// The text in the legend.
     pub name: String,
-    /// Its colour, mark and dashes: the place of its strategy.
+    /// Its colour, mark and dashes: the index of its strategy.
     pub style: usize,
-    /// Points, and half the heights of their intervals.
+    /// The points, with their intervals.
     pub points: Vec<(f64, Estimate)>,
 }
 
 const DASHES: [&str; 4] = ["", "7 3", "2 3", "8 3 2 3"];
 
-/// The colour of a place.
+/// The colour for an index.
 pub(super) fn colour(place: usize) -> usize {
     place % 10
 }
@@ -50,7 +50,7 @@ pub fn lines(lines: &[Line], x_title: &str, y_title: &str, title: &str) -> Strin
 pub(super) struct Distribution {
     pub(super) name: String,
     pub(super) style: usize,
-    /// Values, and the parts that are below them.
+    /// Values, and the fractions of values below them.
     pub(super) points: Vec<(f64, f64)>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn distributions(lines: &[Distribution], x_title: &str, title: &str) 
     frame.finish(title)
 }
 
-/// Numbers that change in steps: (time, value), each until the next.
+/// Step functions: (time, value), each value until the next time.
 pub fn steps(series: &[(&str, Vec<(f64, f64)>)], x_title: &str, y_title: &str, title: &str) -> String {
     let points = || series.iter().flat_map(|(_, points)| points.iter());
     let end = points().map(|(x, _)| *x).fold(0.0, f64::max);
@@ -132,7 +132,7 @@ fn mark(frame: &mut Frame, style: usize, x: f64, y: f64, title: &str) {
     );
 }
 
-/// The names at the right, each with its dash and mark.
+/// The names at the right, each with its dashes and mark.
 fn names(frame: &mut Frame, lines: &[Line]) {
     let (_, right, top, _) = frame.edges();
     for (place, line) in lines.iter().enumerate() {

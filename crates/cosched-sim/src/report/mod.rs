@@ -1,7 +1,7 @@
 //! Reports: one HTML file with figures as inline SVG, which opens from disk without a network and without a script.
 //!
-//! Every figure has its numbers in a table below it. Colours are told apart by people who see few of them (after Okabe
-//! and Ito), lines also by marks and dashes; the page follows the reader's choice of light or dark.
+//! Every figure has its numbers in a table below it. Colours can be told apart by colour-blind people (after Okabe and
+//! Ito), lines also by marks and dashes; the page follows the reader's choice of light or dark.
 
 mod bars;
 mod frame;

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-/// A page that grows.
+/// A page under construction.
 pub struct Page {
     html: String,
 }
 
-/// A column of a table: its title, and whether its entries are words (at the left) or numbers.
+/// A column of a table: its title, and whether its entries are words (aligned to the left) or numbers.
 pub type Title<'a> = (&'a str, bool);
 
 impl Page {
-    /// With a title and a line below it.
+    /// A page with a title and a line below it.
     pub fn new(title: &str, below: &str) -> Page {
         let (title, below) = (escape(title), escape(below));
         let html = format!(
@@ -33,12 +33,12 @@ impl Page {
         let _ = writeln!(self.html, "<p>{}</p>", escape(text));
     }
 
-    /// A figure and the line below it.
+    /// A figure with its caption.
     pub fn figure(&mut self, svg: &str, caption: &str) {
         let _ = writeln!(self.html, "<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>", escape(caption));
     }
 
-    /// A table that is seen.
+    /// A visible table.
     pub fn table(&mut self, titles: &[Title<'_>], rows: &[Vec<String>]) {
         self.html.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
         for (title, is_word) in titles {
@@ -73,7 +73,7 @@ fn class(is_word: bool) -> &'static str {
     if is_word { " class=\"w\"" } else { "" }
 }
 
-/// Text that cannot be taken for markup.
+/// Escapes text for HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -88,7 +88,7 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A number with four significant digits at most, for people.
+/// A number with at most four significant digits, for readers.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -103,7 +103,7 @@ pub fn short(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A part of one in percent, with one decimal and without the sign.
+/// A fraction in per cent, with one decimal and without the sign.
 pub fn percent(part: f64) -> String {
     format!("{:.1}", part * 100.0)
 }

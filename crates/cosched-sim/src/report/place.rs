@@ -1,4 +1,4 @@
-//! Where jobs were: the Gantt chart (nodes × time) and the matrix over time (rows × time).
+//! Where jobs ran: the Gantt chart (nodes × time) and the matrix over time (rows × time).
 
 use super::frame::{Frame, Scale, WIDTH};
 use super::lines::colour;
@@ -8,10 +8,10 @@ use crate::metrics::intervals;
 use crate::outcome::Outcome;
 use crate::trace::Place;
 
-/// Jobs that are drawn at most; more cannot be told apart and make a page of many MB.
+/// The maximum number of jobs that are drawn; more cannot be told apart and make a page of many MB.
 pub(super) const JOBS_MAX: usize = 1500;
 
-/// A job as it is drawn.
+/// A job, prepared for drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drawn<'a> {
     pub(super) index: usize,
@@ -21,7 +21,7 @@ pub(super) struct Drawn<'a> {
     pub(super) place: &'a Place,
 }
 
-/// The jobs that started, by their start, as many as can be drawn.
+/// The jobs that started, by their start, up to the maximum that can be drawn.
 pub(super) fn drawn<'a>(jobs: &'a [JobSpec], outcome: &Outcome, places: &'a [Place]) -> Vec<Drawn<'a>> {
     let mut found: Vec<Drawn<'_>> = jobs
         .iter()
@@ -53,7 +53,7 @@ impl Drawn<'_> {
     }
 }
 
-/// Nodes × time: jobs that share nodes lie over each other, so they are seen through.
+/// Nodes × time: jobs that share nodes overlap, so they are translucent.
 pub(super) fn gantt(jobs: &[Drawn<'_>], nodes: u32) -> String {
     let mut frame = frame(jobs, f64::from(nodes), 300.0);
     frame.grid_x("simulated time in s");
@@ -67,14 +67,14 @@ pub(super) fn gantt(jobs: &[Drawn<'_>], nodes: u32) -> String {
     frame.finish("Gantt chart: which jobs were on which nodes over time")
 }
 
-/// Rows × time: each row is a band of all nodes. Without rows, a node's processes take the lowest place that is free.
+/// Rows × time: each row is a band of all nodes. Without rows, a node's processes take the lowest free place.
 pub(super) fn matrix(jobs: &[Drawn<'_>], nodes: u32) -> String {
     let lanes = lanes(jobs, nodes);
     let rows = lanes.iter().flatten().map(|(row, ..)| row + 1).max().unwrap_or(1);
     let mut frame = frame(jobs, rows as f64, 70.0 + rows as f64 * 56.0);
     frame.grid_x("simulated time in s");
     let (left, right, ..) = frame.edges();
-    // A little room between the bands.
+    // Some space between the bands.
     let band = 0.92 / f64::from(nodes.max(1));
     for (job, parts) in jobs.iter().zip(&lanes) {
         for (row, first, last) in parts {
@@ -102,7 +102,7 @@ fn rect(frame: &mut Frame, class: &str, job: &Drawn<'_>, low: f64, high: f64) {
     frame.rect(&class, (from, top), (to - from, bottom - top), &job.title());
 }
 
-/// For each job its (row, first node, last node) rectangles.
+/// For each job its rectangles: (row, first node, last node).
 fn lanes(jobs: &[Drawn<'_>], nodes: u32) -> Vec<Vec<(usize, u32, u32)>> {
     let mut ends: Vec<Vec<u64>> = vec![Vec::new(); nodes as usize];
     jobs.iter()
@@ -120,7 +120,7 @@ fn lanes(jobs: &[Drawn<'_>], nodes: u32) -> Vec<Vec<(usize, u32, u32)>> {
         .collect()
 }
 
-/// The lowest place of a node that is free when the job starts; it is the job's until its end.
+/// The lowest place of a node that is free when the job starts; the job keeps it until its end.
 fn free(ends: &mut Vec<Vec<u64>>, node: u32, job: &Drawn<'_>) -> usize {
     let node = node as usize;
     if ends.len() <= node {

@@ -1,6 +1,6 @@
-//! Why a sweep cannot be.
+//! Errors of sweeps.
 
-/// Why a sweep cannot be.
+/// Why a sweep is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// Its description is wrong.
@@ -8,20 +8,20 @@ pub enum SweepError {
     Description {
         /// What is wrong.
         what: String,
-        /// Why it cannot be.
+        /// Why it is impossible.
         why: String,
         /// What to do.
         hint: String,
     },
-    /// A job list could not be made.
+    /// A job list could not be created.
     #[error("no jobs for {workload}\n  why: {reason}")]
     Jobs {
-        /// Which workload.
+        /// The workload.
         workload: String,
-        /// Why, with a hint.
+        /// The reason, with a hint.
         reason: String,
     },
-    /// A result could not be written down.
+    /// A result could not be saved.
     #[error(
         "the journal cannot be written\n  why: {0}\n  hint: make room; the cells that are in it are not computed again"
     )]

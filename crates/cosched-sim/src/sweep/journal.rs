@@ -1,29 +1,30 @@
-//! The journal: one line of JSON for each cell that was simulated, appended when it was done.
+//! The journal: one line of JSON for each simulated cell, appended when the cell is done.
 //!
-//! A killed sweep leaves at most one line that is not whole. What is not whole is not used, and is cut off before the
-//! next line is appended; everything before it is used again.
+//! A killed sweep leaves at most one incomplete line. An incomplete line is not used, and is cut off before the next
+//! line is appended; everything before it is used again.
 
 use super::result::CellResult;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
-/// What a journal has.
+/// The contents of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
     /// Results by the key of their inputs.
     pub results: BTreeMap<u64, CellResult>,
-    /// How many bytes from the beginning are whole lines: the file has to be cut to this before it is appended to.
+    /// The length of the complete lines in bytes: the file has to be cut to this before it is appended to.
     pub whole_bytes: u64,
-    /// Whole lines that are not results: they are left where they are and not used.
+    /// Complete lines that are not results: they are kept and not used.
     pub strange: u64,
-    /// What follows the whole lines is not the beginning of a result: somebody else's file, which must not be cut.
+    /// The text after the complete lines is not the beginning of a result: the file belongs to another program and must
+    /// not be cut.
     pub is_foreign: bool,
 }
 
-/// How lines begin.
+/// The beginning of each line.
 const BEGINNING: &[u8] = b"{\"key\":\"";
-/// No line is longer.
+/// The maximum length of a line.
 const LINE_MAX: u64 = 1 << 20;
 
 #[derive(Serialize)]
@@ -44,7 +45,7 @@ impl Journal {
     /// Reads a journal, however it ends.
     ///
     /// # Errors
-    /// What the reader says.
+    /// An error of the reader.
     pub fn read(mut input: impl BufRead) -> io::Result<Journal> {
         let mut journal = Journal::default();
         let mut bytes = Vec::new();
@@ -70,10 +71,10 @@ fn parse(bytes: &[u8]) -> Option<(u64, CellResult)> {
     Some((u64::from_str_radix(&read.key, 16).ok()?, read.result))
 }
 
-/// The line for a result, with its line break. `cell` is for people, `wall_s` the time that it took.
+/// The line for a result, with its line break. `cell` is for readers, `wall_s` the time that it took.
 pub fn line(key: u64, cell: &str, wall_s: f64, result: &CellResult) -> String {
     let written = Written { key: format!("{key:016x}"), cell, wall_s, result };
-    // Strings and finite numbers always have JSON; a number that is not finite becomes null.
+    // Strings and finite numbers can always be written as JSON; a number that is not finite becomes null.
     let json = serde_json::to_string(&written).unwrap_or_default();
     json + "\n"
 }

@@ -1,6 +1,6 @@
-//! How many CPUs are busy over time, in bounded memory.
+//! The number of busy CPUs over time, in bounded memory.
 
-/// Busy time in intervals of equal width; when there are too many, pairs of them become one.
+/// Busy time in intervals of equal width; when there are too many, pairs of them are merged.
 #[derive(Clone, Debug)]
 pub(super) struct Busy {
     start_ns: u64,
@@ -8,9 +8,9 @@ pub(super) struct Busy {
     sums_ns: Vec<u64>,
 }
 
-/// Intervals at first, in ns: one activation of the scheduler.
+/// The initial width of intervals, in ns: one activation of the scheduler.
 const WIDTH_NS: u64 = 1_000_000;
-/// At most so many intervals; even.
+/// The maximum number of intervals; even.
 const COUNT_MAX: usize = 4096;
 
 impl Busy {

@@ -1,9 +1,9 @@
 //! A trace in the JSON format of Chrome's tracing, which Perfetto opens.
 //!
-//! A process is a node (pid), its thread its CPU (tid). What a CPU does are complete events (X), which do not overlap;
-//! I/O and blocking are asynchronous (b, e), for the CPU does something else meanwhile; messages are flows (s, f). One
-//! more process is the cluster: jobs that wait and run (b, e), the current row (X), the queue's length and the busy
-//! CPUs (C). Times are in µs with three decimals: exact.
+//! A process is a node (pid), its thread its CPU (tid). A CPU's activities are complete events (X), which do not
+//! overlap; I/O and blocking are asynchronous (b, e), because the CPU does something else meanwhile; messages are flows
+//! (s, f). One more process is the cluster: jobs that wait and run (b, e), the current row (X), the queue's length and
+//! the busy CPUs (C). Times are in µs with three decimals: exact.
 
 use super::busy::Busy;
 use super::{Window, takes_cpu, word};
@@ -20,17 +20,17 @@ pub struct ChromeTrace<'a, W> {
     jobs: &'a [JobSpec],
     result: io::Result<()>,
     is_first: bool,
-    /// When the last slice of each thread of each node ended; nodes and threads have names once they are here.
+    /// When the last slice of each thread of each node ended; nodes and threads get names once they have an entry here.
     threads: Vec<Vec<u64>>,
-    /// The process that is the cluster.
+    /// The number of the process that represents the cluster.
     cluster: u32,
     flows: u64,
-    /// Since when jobs are in the arrival queue.
+    /// When the jobs in the arrival queue entered it.
     waiting: BTreeMap<u32, u64>,
-    /// Since when jobs run.
+    /// When the running jobs started.
     running: BTreeMap<u32, u64>,
     is_queue_told: bool,
-    /// The current row, since when.
+    /// The current row, and when it became current.
     row: Option<(u32, u64)>,
     busy: Busy,
 }
@@ -63,10 +63,10 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
         trace
     }
 
-    /// Writes what is open and the file's end. `end_ns` is the end of the simulation.
+    /// Writes open events and the file's end. `end_ns` is the end of the simulation.
     ///
     /// # Errors
-    /// The first that the writer gave.
+    /// The first error of the writer.
     pub fn finish(mut self, end_ns: u64) -> io::Result<()> {
         for (job, since) in std::mem::take(&mut self.waiting) {
             self.phase(job, "waits", since, end_ns);
@@ -109,7 +109,7 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
         self.event(&format!(r#"{{"name":"thread_name","ph":"M","pid":{pid},"tid":{tid},"args":{{"name":"{name}"}}}}"#));
     }
 
-    /// A node has a name and a thread before its first event.
+    /// Gives a node a name and a thread before its first event.
     fn node(&mut self, node: u32) -> &mut Vec<u64> {
         let place = node as usize;
         if self.threads.len() <= place {
@@ -122,7 +122,7 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
         &mut self.threads[place]
     }
 
-    /// The node's thread on which a slice overlaps no other: the one that was busy last. One CPU needs one.
+    /// The node's thread on which a slice overlaps no other: the one that was busy last. One CPU needs one thread.
     fn thread(&mut self, node: u32, start_ns: u64, end_ns: u64) -> usize {
         let ends = self.node(node);
         let free =
@@ -150,7 +150,7 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
         ));
     }
 
-    /// Something that lasts without a CPU.
+    /// An activity that lasts without a CPU.
     fn lasting(&mut self, pid: u32, category: &str, id: &str, name: &str, (start_ns, end_ns): (u64, u64)) {
         for (phase, ns) in [("b", start_ns), ("e", end_ns)] {
             let ts = micros(ns);

@@ -1,13 +1,13 @@
-//! Where jobs were: for pictures and for Batsim's list of allocated resources.
+//! Where jobs ran: for figures and for Batsim's list of allocated resources.
 
 use crate::observe::{JobChange, Message, Observer, Slice};
 
 /// A job's place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Its nodes, in the order of its tasks; none before it has started.
+    /// Its nodes, in the order of its tasks; empty before it has started.
     pub nodes: Vec<u32>,
-    /// Its row of the matrix, where there is one.
+    /// Its row of the matrix, if there is one.
     pub row: Option<u32>,
 }
 

@@ -1,7 +1,7 @@
-//! Traces: observers that write down what happens in a window of simulated time.
+//! Traces: observers that record what happens in a window of simulated time.
 //!
-//! They stream: memory depends on the nodes and the jobs that are there at a time, not on the window. Observers cannot
-//! return errors, so the first one that a writer gives is kept and returned by `finish`.
+//! They stream: memory depends on the nodes and the concurrent jobs, not on the window. Observers cannot return errors,
+//! so the first error of a writer is kept and returned by `finish`.
 
 mod busy;
 mod chrome;
@@ -20,14 +20,14 @@ use crate::observe::Activity;
 /// A half-open interval of simulated time, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From.
+    /// The beginning.
     pub start_ns: u64,
-    /// To, exclusive.
+    /// The end, exclusive.
     pub end_ns: u64,
 }
 
 impl Window {
-    /// All of it.
+    /// All of the simulated time.
     pub const ALL: Window = Window { start_ns: 0, end_ns: u64::MAX };
 
     /// Whether a moment is inside.
@@ -35,14 +35,14 @@ impl Window {
         (self.start_ns..self.end_ns).contains(&ns)
     }
 
-    /// The part of [start, end) that is inside; none when nothing is left.
+    /// The part of [start, end) that is inside; `None` when nothing is left.
     pub fn cut(&self, start_ns: u64, end_ns: u64) -> Option<(u64, u64)> {
         let (start, end) = (start_ns.max(self.start_ns), end_ns.min(self.end_ns));
         (start < end).then_some((start, end))
     }
 }
 
-/// The word for an activity.
+/// The name of an activity.
 pub(crate) fn word(activity: Activity) -> &'static str {
     match activity {
         Activity::Compute => "compute",
@@ -56,7 +56,7 @@ pub(crate) fn word(activity: Activity) -> &'static str {
     }
 }
 
-/// Whether it occupies the node's CPU.
+/// Whether an activity occupies the node's CPU.
 pub(crate) fn takes_cpu(activity: Activity) -> bool {
     !matches!(activity, Activity::Io | Activity::Blocked)
 }

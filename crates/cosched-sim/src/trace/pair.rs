@@ -2,7 +2,7 @@
 
 use crate::observe::{JobChange, Message, Observer, Slice};
 
-/// Both are told.
+/// Both receive all reports.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const TELL: bool = A::TELL || B::TELL;
 
@@ -27,7 +27,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
-/// It is told if it is there.
+/// It receives reports if it exists.
 impl<A: Observer> Observer for Option<A> {
     const TELL: bool = A::TELL;
 

@@ -80,7 +80,7 @@ fn the_window_is_respected_and_cuts() {
             let end = start + if event["ph"] == "X" { ns(event, "dur") } else { 0 };
             assert!(window.start_ns <= start && end <= window.end_ns, "{strategy}: {event}");
         }
-        // Jobs that run over both edges are cut to the window.
+        // Jobs that run across both edges are cut to the window.
         let edges =
             |phase: &str, at: u64| events.iter().any(|e| e["cat"] == "job" && e["ph"] == phase && ns(e, "ts") == at);
         assert!(edges("b", window.start_ns) && edges("e", window.end_ns), "{strategy}");
@@ -113,7 +113,7 @@ fn what_begins_ends_and_flows_have_two_ends() {
     assert!(queue.contains(&1) && queue.last() == Some(&0), "{queue:?}");
 }
 
-/// Sums of what is told.
+/// Sums of the reports.
 #[derive(Default)]
 struct Sums {
     compute_ns: u64,

@@ -1,12 +1,12 @@
-//! A trace as text: one line an event, columns at fixed places.
+//! A trace as text: one line per event, columns at fixed positions.
 
 use super::{Window, word};
 use crate::metrics::seconds;
 use crate::observe::{JobChange, Message, Observer, Slice};
 use std::io::{self, Write};
 
-/// Writes a window of time as text. Lines come in the order in which things ended, times are of their beginning; `-`
-/// stands where there is nothing to say.
+/// Writes a window of time as text. Lines are in the order in which activities ended, times are those of their
+/// beginning; `-` means that there is no value.
 #[derive(Debug)]
 pub struct TextTrace<W> {
     out: W,
@@ -15,7 +15,7 @@ pub struct TextTrace<W> {
 }
 
 impl<W: Write> TextTrace<W> {
-    /// Writes the line of titles at once.
+    /// Writes the header line at once.
     pub fn new(mut out: W, window: Window) -> TextTrace<W> {
         let result = writeln!(
             out,
@@ -28,7 +28,7 @@ impl<W: Write> TextTrace<W> {
     /// Writes what is left.
     ///
     /// # Errors
-    /// The first that the writer gave.
+    /// The first error of the writer.
     pub fn finish(mut self) -> io::Result<()> {
         self.result.and_then(|()| self.out.flush())
     }

@@ -1,6 +1,6 @@
-//! Size classes in powers of two: 1, 2, 3-4, 5-8, … 513-1024, and all above.
+//! Size classes in powers of two: 1, 2, 3-4, 5-8, … 513-1024, and all larger sizes.
 
-/// The classes; the last one has no upper end.
+/// The number of classes; the last one has no upper end.
 const CLASSES: u32 = 12;
 
 /// A class of sizes.
@@ -24,7 +24,7 @@ impl SizeClass {
         if self.0 == 0 { 1 } else { (1 << (self.0 - 1)) + 1 }
     }
 
-    /// The largest size in it; none for the last class.
+    /// The largest size in it; `None` for the last class.
     pub fn high(self) -> Option<u32> {
         (self.0 + 1 < CLASSES).then(|| 1 << self.0)
     }

@@ -1,7 +1,7 @@
-//! Decimal seconds to whole nanoseconds and back, exactly: a time in a job list must be the same number for every
-//! simulator, so it never passes through floating point.
+//! Converts decimal seconds to whole nanoseconds and back, exactly: a time in a job list must be the same number for
+//! every simulator, so it is never converted to floating point.
 
-/// The longest time that is read: about 31 years. Sums of a few of them stay far from overflow.
+/// The longest accepted time: about 31 years. Sums of a few of them stay far from overflow.
 pub(crate) const SECONDS_MAX: u64 = 1_000_000_000;
 
 /// Reads `12`, `12.`, `.5` or `12.345678` seconds; digits after the ninth are rounded to the nearest nanosecond (D1).
@@ -28,7 +28,7 @@ pub(crate) fn seconds_to_ns(text: &str) -> Result<u64, String> {
     Ok(seconds * 1_000_000_000 + ns)
 }
 
-/// Writes nanoseconds as seconds with six decimals (D21), or nine where six would lose something.
+/// Writes nanoseconds as seconds with six decimals (D21), or nine if six would lose precision.
 pub(crate) fn ns_to_seconds(ns: u64) -> String {
     let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
     if rest.is_multiple_of(1000) { format!("{seconds}.{:06}", rest / 1000) } else { format!("{seconds}.{rest:09}") }

@@ -1,5 +1,5 @@
-//! The job list: CSV with the header `arrival_s,tasks,exec_s,type`, one job a line; a fifth column, `class`, is for `live`. Times are decimal seconds and are
-//! read exactly; the generator writes them with six decimals (D21).
+//! The job list: CSV with the header `arrival_s,tasks,exec_s,type`, one job per line; a fifth column, `class`, is for `live`. Times are decimal
+//! seconds and are read exactly; the generator writes them with six decimals (D21).
 
 use super::decimal::{ns_to_seconds, seconds_to_ns};
 use super::lines::{Line, Lines, excerpt};
@@ -7,13 +7,12 @@ use crate::job::{JobSpec, JobType};
 use cosched_core::Class;
 use std::io::{self, BufRead, Write};
 
-/// The first line of a job list.
+/// The header of a job list.
 pub const JOB_LIST_HEADER: &str = "arrival_s,tasks,exec_s,type";
 
 const COLUMNS: [&str; 4] = ["arrival_s", "tasks", "exec_s", "type"];
 
-/// Why a job list cannot be used. A list is read as a whole or not at all: without one of its jobs the results of all
-/// others would be different.
+/// Why a job list cannot be used. A list is read completely or not at all: without one of its jobs the results of all others would be different.
 #[derive(Debug, thiserror::Error)]
 pub enum JobListError {
     /// The text could not be read.
@@ -29,7 +28,7 @@ pub enum JobListError {
     Header {
         /// Counted from 1.
         line: u64,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
     /// A line is not a job.
@@ -40,12 +39,12 @@ pub enum JobListError {
     Line {
         /// Counted from 1.
         line: u64,
-        /// What stands there.
+        /// The text of the line.
         text: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// There is no job.
+    /// There are no jobs.
     #[error(
         "the job list has no jobs\n  why: no line follows the header {JOB_LIST_HEADER}\n  hint: look whether the file \
          was written to its end; `cosched workload generate` makes a list"
@@ -53,11 +52,11 @@ pub enum JobListError {
     Empty,
 }
 
-/// Reads a job list: the header, then jobs in the order of the file (they need not be sorted by arrival). Blank lines
-/// and lines that begin with `#` are skipped.
+/// Reads a job list: the header, then jobs in the order of the file (they need not be sorted by arrival). Blank lines and lines that begin with `#`
+/// are skipped.
 ///
 /// # Errors
-/// The first line that is wrong, with its number, text and the reason; a read error; a list without jobs.
+/// The first invalid line, with its number, text and the reason; a read error; a list without jobs.
 pub fn read_jobs(input: impl BufRead) -> Result<Vec<JobSpec>, JobListError> {
     let mut lines = Lines::new(input);
     let mut jobs = Vec::new();
@@ -81,7 +80,7 @@ pub fn read_jobs(input: impl BufRead) -> Result<Vec<JobSpec>, JobListError> {
 /// Writes a job list that [`read_jobs`] reads back to the same jobs.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_jobs(mut out: impl Write, jobs: &[JobSpec]) -> io::Result<()> {
     let has_class = jobs.iter().any(|job| job.class != Class::Batch);
     writeln!(out, "{JOB_LIST_HEADER}{}", if has_class { ",class" } else { "" })?;
@@ -95,7 +94,7 @@ pub fn write_jobs(mut out: impl Write, jobs: &[JobSpec]) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether a line is the header, and then whether jobs have classes.
+/// Whether jobs have classes, if the line is the header; otherwise `None`.
 fn header(text: &str) -> Option<bool> {
     let columns: Vec<&str> = text.split(',').map(str::trim).collect();
     let has_class = columns.last() == Some(&"class");

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Longer lines are no line of any format that is read here, and would only fill the memory.
+/// Longer lines are invalid in every format that is read here, and would only fill the memory.
 pub(crate) const LINE_BYTES_MAX: usize = 65_536;
 
 /// The lines of a reader, one at a time.
@@ -17,11 +17,11 @@ pub(crate) struct Lines<R> {
 pub(crate) struct Line<'a> {
     /// Counted from 1.
     pub(crate) number: u64,
-    /// Its text; bytes that are no UTF-8 are replaced.
+    /// Its text; bytes that are not UTF-8 are replaced.
     pub(crate) text: std::borrow::Cow<'a, str>,
     /// Whether the line was longer than [`LINE_BYTES_MAX`]; the rest was skipped.
     pub(crate) is_cut: bool,
-    /// Whether the text ends here without an end of the line.
+    /// Whether the text ends here without a line break.
     pub(crate) is_open: bool,
 }
 
@@ -30,7 +30,7 @@ impl<R: BufRead> Lines<R> {
         Lines { input, buffer: Vec::new(), number: 0 }
     }
 
-    /// The next line; none at the end.
+    /// The next line; `None` at the end.
     pub(crate) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;
@@ -68,7 +68,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// A piece of a text that fits into a message.
+/// A part of a text that fits into a message.
 pub(crate) fn excerpt(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     let clean = |c: char| if c.is_control() { '·' } else { c };

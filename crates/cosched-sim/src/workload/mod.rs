@@ -1,4 +1,4 @@
-//! Workloads: what is read, fitted, generated and converted. Text comes in as readers and goes out to writers; files
+//! Workloads: reading, fitting, generating and converting. Input is read from readers and output goes to writers; files
 //! are opened by the command.
 
 pub mod batsim;

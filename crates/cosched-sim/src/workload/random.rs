@@ -1,5 +1,6 @@
-//! Draws that are the same on every machine: PCG, and transforms of our own on `libm`, whose functions give the same
-//! bits everywhere. Each purpose has a stream of its own, so that one more draw for the sizes does not change the times.
+//! Random numbers that are the same on every machine: PCG, and our own transforms on `libm`, whose functions give the
+//! same bits everywhere. Each purpose has a separate stream, so that an additional draw for the sizes does not change
+//! the times.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
@@ -11,7 +12,7 @@ pub(crate) const SIZES: u64 = 3_000;
 pub(crate) const TYPES: u64 = 4_000;
 pub(crate) const ESTIMATES: u64 = 5_000;
 
-/// A stream of draws.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64);
 
@@ -37,13 +38,13 @@ impl Random {
         low + (high - low) * self.unit()
     }
 
-    /// Uniform among 0 to n − 1; n must not be 0.
+    /// Uniform on 0 to n − 1; n must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         // The bias is n / 2^64.
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Whether something of this probability happens.
+    /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
@@ -53,7 +54,7 @@ impl Random {
         -libm::log(self.positive_unit())
     }
 
-    /// Standard normal (Box–Muller; the second number is not kept).
+    /// Standard normal (Box–Muller; the second number is discarded).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(std::f64::consts::TAU * self.unit())

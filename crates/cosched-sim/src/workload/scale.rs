@@ -1,8 +1,8 @@
-//! Longer, shorter, denser: what is done to a list of jobs before it is simulated.
+//! Changes to a list of jobs before it is simulated: longer, shorter, denser.
 
 use super::trace_job::TraceJob;
 
-/// Longest time that a list may contain, s: about 31 years.
+/// The longest time that a list may contain, s: about 31 years.
 pub const SECONDS_MAX: f64 = 1e9;
 
 /// How a list is changed. The default moves the first arrival to 0 and does nothing else.
@@ -12,23 +12,23 @@ pub struct Scaling {
     pub lengths: Option<f64>,
     /// Arrival times are multiplied by this.
     pub times: Option<f64>,
-    /// Arrival times are multiplied so that the load on so many nodes is exactly this (D19).
+    /// Arrival times are scaled such that the load on this number of nodes is exactly this (D19).
     pub load: Option<(f64, u32)>,
-    /// All arrive at 0.
+    /// All jobs arrive at 0.
     pub together: bool,
-    /// The first arrival stays where it is, as in a list that starts at 0 by itself.
+    /// The first arrival is not moved, as for a list that already starts at 0.
     pub keep_start: bool,
 }
 
-/// A change that a list cannot have.
+/// A change that is impossible for a list.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScaleError {
     /// A factor is not above 0.
     #[error("{name} cannot be {value}\n  why: it is a factor\n  hint: give a number above 0")]
     Factor {
-        /// Which one.
+        /// The name of the factor.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
     /// The load is defined by the last arrival, which is 0.
@@ -43,7 +43,7 @@ pub enum ScaleError {
          a smaller factor, or a higher load"
     )]
     TooLong {
-        /// Its place in the list, from 1.
+        /// Its position in the list, from 1.
         place: usize,
         /// `arrive after` or `run for`.
         what: &'static str,
@@ -76,7 +76,7 @@ pub fn scale(jobs: &mut [TraceJob], scaling: &Scaling) -> Result<(), ScaleError>
     }
     for (place, job) in (1..).zip(jobs.iter_mut()) {
         for (what, seconds) in [("arrive after", job.submit_s), ("run for", job.run_s)] {
-            // Also what is not a number.
+            // Also rejects NaN.
             if !(0.0..=SECONDS_MAX).contains(&seconds) {
                 return Err(ScaleError::TooLong { place, what, seconds });
             }
@@ -92,7 +92,7 @@ fn micros(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// `Σ tasks · run time / (nodes · last arrival)` (D19); none if all arrive at 0.
+/// `Σ tasks · run time / (nodes · last arrival)` (D19); `None` if all arrive at 0.
 pub fn load(jobs: &[TraceJob], nodes: u32) -> Option<f64> {
     let last = jobs.iter().map(|job| job.submit_s).fold(0.0, f64::max);
     let work: f64 = jobs.iter().map(|job| f64::from(job.size) * job.run_s).sum();

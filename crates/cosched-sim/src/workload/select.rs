@@ -1,30 +1,30 @@
-//! Which jobs of a log are taken, with a count for each reason against one.
+//! Selects jobs of a log, with a count for each reason for rejection.
 
 use super::swf::Record;
 use super::trace_job::TraceJob;
 use serde::Serialize;
 
-/// What is asked of a job. The default takes every usable one.
+/// The conditions for a job. The default takes every usable one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// Submitted at this time or later, s of the log.
     pub from_s: Option<f64>,
     /// Submitted before this time, s of the log.
     pub to_s: Option<f64>,
-    /// Not larger than the machine.
+    /// Not larger than this machine.
     pub procs: Option<u32>,
     /// Not larger than this.
     pub max_tasks: Option<u32>,
-    /// Of one of these states (1 completed, 0 failed, 5 cancelled; −1 unknown); none: of any.
+    /// In one of these states (1 completed, 0 failed, 5 cancelled; −1 unknown); empty: in any.
     pub statuses: Vec<i64>,
-    /// The first so many of the jobs that pass, by submission.
+    /// The first jobs that pass, by submission.
     pub limit: Option<usize>,
 }
 
 /// Records that were not taken, by the first reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NotTaken {
-    /// Lines that are no records.
+    /// Lines that are not records.
     pub malformed: u64,
     /// No run time, or 0.
     pub run_not_positive: u64,
@@ -36,14 +36,14 @@ pub struct NotTaken {
     pub status: u64,
     /// More processors than the machine has.
     pub larger_than_machine: u64,
-    /// More processors than are asked for.
+    /// More processors than requested by `max_tasks`.
     pub more_than_max_tasks: u64,
-    /// After the last one that is asked for.
+    /// After the last requested one.
     pub beyond_limit: u64,
 }
 
 impl NotTaken {
-    /// Each reason in words, and its count.
+    /// Each reason in words, with its count.
     pub fn by_reason(&self) -> [(&'static str, u64); 8] {
         [
             ("lines that are no jobs", self.malformed),
@@ -58,7 +58,7 @@ impl NotTaken {
     }
 }
 
-/// Takes in records, keeps the jobs that are asked for.
+/// Takes records and keeps the selected jobs.
 #[derive(Clone, Debug)]
 pub struct Selector {
     selection: Selection,
@@ -84,7 +84,7 @@ impl Selector {
         }
     }
 
-    /// Takes in a job that is not from a log, and so has no status.
+    /// Adds a job that is not from a log, and so has no status.
     pub fn add_job(&mut self, job: TraceJob) {
         self.take(job, None);
     }
@@ -106,7 +106,7 @@ impl Selector {
         }
     }
 
-    /// Counts lines that were no records.
+    /// Counts lines that are not records.
     pub fn malformed(&mut self, lines: u64) {
         self.not_taken.malformed += lines;
     }

@@ -1,4 +1,4 @@
-//! A job as logs and models have it: submission, run time, processors. What it does inside is mostly unknown.
+//! A job in logs and models: submission, run time, processors. Its internal behaviour is mostly unknown.
 
 use super::random::Random;
 use super::swf::{FIELDS, Record};
@@ -16,19 +16,19 @@ pub struct TraceJob {
     pub run_s: f64,
     /// Processors, at least 1.
     pub size: u32,
-    /// How long its user said that it would run, s; above 0.
+    /// The user's estimate of the run time, s; above 0.
     pub estimate_s: Option<f64>,
-    /// What it does inside, if that is known.
+    /// Its internal behaviour, if known.
     pub kind: Option<JobType>,
 }
 
 impl TraceJob {
-    /// For statistics: with the processors that were allocated. None if the run time or the processors are not above 0.
+    /// For statistics: with the allocated processors. `None` if the run time or the processors are not above 0.
     pub fn measured(record: &Record) -> Option<TraceJob> {
         TraceJob::with_size(record, record.size())
     }
 
-    /// For simulation: with the processors that were requested.
+    /// For simulation: with the requested processors.
     pub fn requested(record: &Record) -> Option<TraceJob> {
         TraceJob::with_size(record, record.requested())
     }
@@ -77,8 +77,8 @@ pub fn to_records(jobs: &[TraceJob]) -> impl Iterator<Item = Record> {
     jobs.iter().map(TraceJob::record)
 }
 
-/// Jobs for the simulator, in their order: times are rounded to microseconds (D21), run times to one at least, and
-/// types that are not known are drawn from the mix. Times must be from 0 to 10⁹ s, as [`super::scale::scale`] leaves them.
+/// Jobs for the simulator, in their order: times are rounded to microseconds (D21), run times to at least one, and unknown
+/// types are drawn from the mix. Times must be from 0 to 10⁹ s, as [`super::scale::scale`] leaves them.
 pub fn to_specs(jobs: &[TraceJob], mix: TypeMix, seed: u64) -> Vec<JobSpec> {
     let mut random = Random::new(seed, super::random::TYPES);
     let kinds = assign_types(mix, jobs.len(), &mut random);

@@ -1,11 +1,11 @@
-//! WL1 to WL8: which types the jobs of a workload have (Zhang et al. 2000, Table 2).
+//! WL1 to WL8: the types of the jobs of a workload (Zhang et al. 2000, Table 2).
 
 use super::random::Random;
 use crate::job::JobType;
 use std::fmt;
 use std::str::FromStr;
 
-/// A workload of the paper: the types that its jobs have, each as often as the others.
+/// A workload of the paper: the types of its jobs, each with the same frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeMix {
     number: u8,
@@ -19,7 +19,7 @@ impl Default for TypeMix {
 }
 
 impl TypeMix {
-    /// WL1 to WL8; none for other numbers.
+    /// WL1 to WL8; `None` for other numbers.
     pub fn new(number: u8) -> Option<TypeMix> {
         (1..=8).contains(&number).then_some(TypeMix { number })
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes synthetic.swf, a small log with the oddities of real ones, and synthetic.json: what a reader, a fitter and a
+"""Writes synthetic.swf, a small log with the oddities of real ones, and synthetic.json: the results that a reader, a fitter and a
 backfilling simulator must get from it, computed here in a plain way.
 
 Usage: reference.py (no arguments; writes beside itself)

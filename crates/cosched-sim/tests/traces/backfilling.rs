@@ -1,4 +1,4 @@
-//! Backfilling on real logs against another program's schedules.
+//! Backfilling on real logs compared with another program's schedules.
 
 use crate::{expected, log, traces};
 use cosched_sim::batch::{EventOrder, Filter, Policy, Summary, simulate, summarise};

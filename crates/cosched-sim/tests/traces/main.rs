@@ -1,4 +1,4 @@
-//! The reader, the statistics and the fits against values that another program computed from real logs
+//! The reader, the statistics and the fits compared with values that another program computed from real logs
 //! (`expected.json`). The logs are not in the repository; without them these tests say so and pass.
 
 mod backfilling;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub const LOGS: [&str; 4] =
     ["LLNL-Thunder-2007-1.1-cln", "LLNL-Atlas-2006-2.1-cln", "CTC-SP2-1996-3.1-cln", "KTH-SP2-1996-2.1-cln"];
 
-/// Where the logs are: `COSCHED_TRACES`, else beside the repository.
+/// The directory of the logs: `COSCHED_TRACES`, otherwise beside the repository.
 pub fn traces() -> Option<PathBuf> {
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/workloads");
     let folders = [std::env::var_os("COSCHED_TRACES").map(PathBuf::from), Some(beside())];
@@ -36,7 +36,7 @@ pub fn log(folder: &std::path::Path, name: &str) -> (Vec<Record>, SwfHeader, Rea
     read_records(unpack(file).unwrap()).unwrap()
 }
 
-/// Compares every value that `expected` has; numbers to this relative difference.
+/// Compares every value in `expected`; numbers to this relative difference.
 pub fn compare(path: &str, actual: &Value, expected: &Value, relative: f64) {
     match expected {
         Value::Object(fields) => {

@@ -5,7 +5,7 @@ use cosched_sim::workload::stats::{Collector, TraceStats};
 use cosched_sim::workload::swf::Record;
 use serde_json::Value;
 
-/// What another module has in expected.json, or what is about the file and not about its jobs.
+/// Values of expected.json that another module checks, or that concern the file and not its jobs.
 const ELSEWHERE: [&str; 3] = ["sha256", "bytes_gz", "simulated"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The same on a small log that is in the repository, with the oddities of real ones (testdata/swf/reference.py).
+//! The same on a small log in the repository, with the oddities of real ones (testdata/swf/reference.py).
 
 use crate::compare;
 use cosched_sim::batch::{EventOrder, Filter, Policy, simulate, summarise};

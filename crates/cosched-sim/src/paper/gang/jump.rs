@@ -1,4 +1,4 @@
-//! How the gang engine is moved on in time.
+//! How the gang engine is moved forward in time.
 
 use super::super::engine::Why;
 use super::super::sampled::{Course, Jumps};

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// Writes jobs with delay profiles, one for each different run time; estimates become walltimes, types extra data.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_batsim(mut out: impl Write, procs: u32, jobs: &[TraceJob]) -> io::Result<()> {
     let mut profiles: BTreeMap<String, f64> = BTreeMap::new();
     writeln!(out, "{{\n\"nb_res\": {procs},\n\"jobs\": [")?;

@@ -1,11 +1,11 @@
-//! How long a profile takes: what can be said without a platform.
+//! How long a profile takes: what can be computed without a platform.
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Compositions of compositions may have so many parts together: a small file can ask for endless ones.
+/// The maximum number of parts of nested compositions: a small file could request an endless number.
 const PARTS_MAX: u32 = 10_000;
-/// They go no deeper.
+/// The maximum nesting depth.
 const DEPTH_MAX: u32 = 16;
 
 /// The profiles of a workload.
@@ -26,7 +26,7 @@ impl<'a> Profiles<'a> {
         Profiles { all, flops, delays: all.iter().filter_map(delay).collect() }
     }
 
-    /// The run time of a profile on so many processors, s; or why it is not known.
+    /// The run time of a profile on `size` processors, s; or why it is unknown.
     pub(super) fn run_s(&self, name: &str, size: u32) -> Result<f64, String> {
         let seconds =
             self.delays.get(name).map_or_else(|| self.nested(name, size, 0, &mut { PARTS_MAX }), |delay| Ok(*delay))?;

@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-/// A workload that was read.
+/// The contents of a workload file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatsimWorkload {
     /// The machine's processors.
     pub procs: u32,
-    /// Jobs in the order of the file. Numbers are those of the ids if these are numbers, else the place from 1.
+    /// Jobs in the order of the file. Their numbers are the ids if these are numbers, otherwise the position from 1.
     pub jobs: Vec<TraceJob>,
     /// Why jobs were left out, and how many.
     pub dropped: Vec<(String, u64)>,
@@ -26,7 +26,7 @@ pub enum BatsimError {
         "the workload cannot be read\n  why: {0}\n  hint: look whether the file is whole, and whether you may read it"
     )]
     Read(io::Error),
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error(
         "this is not a Batsim workload\n  why: {0}\n  hint: a workload is a JSON object with nb_res, jobs and profiles"
     )]
@@ -47,7 +47,7 @@ pub enum BatsimError {
 /// communication takes no time.
 ///
 /// # Errors
-/// What the reader says; no JSON; no `nb_res`, `jobs` or `profiles`; no usable jobs.
+/// An error of the reader; not JSON; no `nb_res`, `jobs` or `profiles`; no usable jobs.
 pub fn read_batsim(input: impl Read, flops: Option<f64>) -> Result<BatsimWorkload, BatsimError> {
     let root: Value = serde_json::from_reader(input).map_err(|error| match error.io_error_kind() {
         Some(kind) => BatsimError::Read(io::Error::new(kind, error.to_string())),
@@ -86,7 +86,7 @@ fn job(entry: &Value, place: u64, profiles: &Profiles<'_>) -> Result<TraceJob, S
         submit_s,
         run_s,
         size,
-        // A negative walltime is none.
+        // A negative walltime means that there is none.
         estimate_s: positive("walltime"),
         kind: entry["extra_data"]["type"].as_str().and_then(|name| name.parse().ok()),
     })

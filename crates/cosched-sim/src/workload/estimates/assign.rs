@@ -1,11 +1,11 @@
-//! Dealing estimates to jobs so that each covers its job's run time.
+//! Assigns estimates to jobs such that each covers its job's run time.
 
 use super::{EstimateBin, EstimateError};
 use crate::workload::TraceJob;
 use crate::workload::random::Random;
 
-/// Gives every job one of the estimates of the bins, which have as many jobs as there are. From the longest job on,
-/// each draws among the estimates that cover it and are left.
+/// Gives every job one of the estimates of the bins, which together have one for each job. Starting with the longest
+/// job, each draws among the remaining estimates that cover it.
 ///
 /// # Errors
 /// The k-th longest estimate is below the k-th longest run time for some k.
@@ -28,7 +28,8 @@ pub fn assign(jobs: &mut [TraceJob], bins: &[EstimateBin], random: &mut Random) 
         while estimates.get(covering).is_some_and(|estimate| *estimate >= run_s) {
             covering += 1;
         }
-        // Those from `place` to `covering` are left and cover it; a swap puts one that covers all longer jobs behind.
+        // The estimates from `place` to `covering` are left and cover it; the swap moves one behind that covers all
+        // longer jobs.
         let drawn = place + random.below((covering - place) as u64) as usize;
         estimates.swap(place, drawn);
         jobs[job].estimate_s = Some(estimates[place]);

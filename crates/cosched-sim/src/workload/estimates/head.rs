@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
 
-/// Estimates that are popular everywhere.
+/// Estimates that are popular at all sites.
 const JOINT: [u64; 15] = [
     5 * MINUTE,
     10 * MINUTE,
@@ -26,7 +26,8 @@ const JOINT: [u64; 15] = [
     18 * HOUR,
 ];
 
-/// Multiples of these fill up the head. The last one is ours: limits below 100 minutes have too few of the others.
+/// Multiples of these fill up the head. The last one is our addition: limits below 100 minutes have too few multiples
+/// of the others.
 const ROUND: [u64; 11] = [
     200 * HOUR,
     100 * HOUR,
@@ -66,7 +67,7 @@ const POPULARITY: [[usize; 4]; HEAD] = [
     [20, 19, 11, 12],
 ];
 
-/// The head's times and their parts of all jobs, in per cent.
+/// The head's times and their percentages of all jobs.
 pub(super) fn head(model: &EstimateModel, count: u64, random: &mut Random) -> BTreeMap<u64, f64> {
     let times = merged_times(model);
     let (sizes, rank_of) = sizes(model, count);
@@ -93,7 +94,7 @@ fn default_times(max_s: u64) -> Vec<u64> {
     times
 }
 
-/// Known estimates take the places of the nearest ones of the model: of round ones first, then of popular ones.
+/// Known estimates replace the nearest ones of the model: round ones first, then popular ones.
 fn merged_times(model: &EstimateModel) -> Vec<u64> {
     let mut times = default_times(model.max_s);
     let new: BTreeSet<u64> = model.known.iter().map(|bin| bin.time_s).filter(|time| !times.contains(time)).collect();
@@ -147,12 +148,12 @@ fn sizes(model: &EstimateModel, count: u64) -> (Vec<f64>, BTreeMap<u64, usize>) 
     (sizes.into_iter().map(|(size, _)| size).collect(), rank_of)
 }
 
-/// The part of jobs with the estimate of this popularity, from 2, in per cent.
+/// The percentage of jobs with the estimate of this popularity rank, from 2.
 fn modelled(rank: usize) -> f64 {
     14.0491 * libm::exp(-0.177_531 * rank as f64) + 0.462_513
 }
 
-/// The popularity rank of each time rank: drawn from what the logs have at this place or before.
+/// The popularity rank of each time rank: drawn from the ranks of the logs at this position or before.
 fn ranks(fixed: &BTreeMap<usize, usize>, random: &mut Random) -> Vec<usize> {
     let last_row = |rank: usize| POPULARITY.iter().rposition(|row| row.contains(&rank)).unwrap_or_default();
     let reserved: BTreeSet<usize> = fixed.values().copied().collect();
@@ -168,7 +169,7 @@ fn ranks(fixed: &BTreeMap<usize, usize>, random: &mut Random) -> Vec<usize> {
             (None, Some(rank)) => rank,
             (None, None) => {
                 let mut draw = || pool.get(random.below(pool.len().max(1) as u64) as usize).copied();
-                // The pool is empty only if known ranks have taken it.
+                // The pool is empty only if known ranks have used it up.
                 draw().min(draw()).or_else(|| (1..=HEAD).find(free)).unwrap_or(1)
             }
         };

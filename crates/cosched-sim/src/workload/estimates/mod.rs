@@ -1,6 +1,6 @@
 //! User estimates of run times: Tsafrir, Etsion and Feitelson 2005. Users give few, round values, and many of them the
-//! longest that is allowed; backfilling lives on how wrong they are. 20 "head" values are used by 89 % of the jobs, a
-//! tail of rare ones by the rest; the values are then dealt to the jobs so that none is below the run time.
+//! longest one allowed; backfilling benefits from their inaccuracy. 20 "head" values are used by 89 % of the jobs, a
+//! tail of rare ones by the rest; the values are then assigned to the jobs such that none is below the run time.
 
 mod assign;
 mod head;
@@ -12,26 +12,26 @@ use super::random::{ESTIMATES, Random};
 use super::trace_job::TraceJob;
 use std::collections::BTreeMap;
 
-/// Values in the head.
+/// The number of values in the head.
 const HEAD: usize = 20;
-/// The part of the jobs that uses them, in per cent.
+/// The percentage of the jobs that use them.
 const HEAD_PERCENT: f64 = 89.0;
 
-/// An estimate that is known to be used by so many jobs.
+/// An estimate with the number of jobs that are known to use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct EstimateBin {
     /// The estimate, s.
     pub time_s: u64,
-    /// Jobs with it.
+    /// The number of jobs with it.
     pub jobs: u64,
 }
 
-/// What is known of the estimates of a machine's users.
+/// What is known about the estimates of a machine's users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EstimateModel {
-    /// The longest estimate that is allowed, s; an hour at least.
+    /// The longest estimate allowed, s; at least an hour.
     pub max_s: u64,
-    /// Up to 20 estimates whose jobs are known; they win over the model.
+    /// Up to 20 estimates with known numbers of jobs; they take precedence over the model.
     pub known: Vec<EstimateBin>,
 }
 
@@ -43,7 +43,7 @@ pub enum EstimateError {
         "the longest estimate cannot be {0} s\n  why: the model (Tsafrir et al. 2005) is for an hour at least\n  hint: give 3600 or more"
     )]
     TooShort(u64),
-    /// Known values that cannot be.
+    /// The known values are invalid.
     #[error(
         "the known estimates cannot be used\n  why: {0}\n  hint: give up to 20 different times, none above the longest estimate"
     )]
@@ -54,20 +54,20 @@ pub enum EstimateError {
          estimate would be at most {estimate_s} s\n  hint: raise the longest estimate, or say how many jobs use it"
     )]
     Uncovered {
-        /// From 1, longest first.
+        /// Its rank, from 1, longest first.
         place: usize,
         /// Its run time, s.
         run_s: u64,
-        /// The estimate at this place, s.
+        /// The estimate at this rank, s.
         estimate_s: u64,
     },
 }
 
 impl EstimateModel {
-    /// Draws how many of `count` jobs use which estimate: ascending times, their jobs sum up to `count`.
+    /// Draws how many of `count` jobs use which estimate: ascending times, whose jobs sum up to `count`.
     ///
     /// # Errors
-    /// A longest estimate below an hour; known bins that cannot be.
+    /// A longest estimate below an hour; invalid known bins.
     pub fn bins(&self, count: u64, random: &mut Random) -> Result<Vec<EstimateBin>, EstimateError> {
         self.check(count)?;
         let distinct = distinct_estimates(count).max(HEAD);
@@ -125,7 +125,8 @@ impl EstimateModel {
     }
 }
 
-/// How many different estimates so many jobs have: linear between points of the four logs that the model is from.
+/// The number of different estimates of this number of jobs: linear between points of the four logs that the model is
+/// based on.
 pub fn distinct_estimates(jobs: u64) -> usize {
     const POINTS: [(u64, u64); 7] =
         [(0, 0), (20, 10), (200, 20), (1_000, 35), (10_000, 90), (70_000, 340), (250_000, 565)];
@@ -135,8 +136,8 @@ pub fn distinct_estimates(jobs: u64) -> usize {
     y0 as usize + ((jobs - x0) as f64 * slope).round() as usize
 }
 
-/// Changes bins that are not fixed until they have `count` jobs together: in proportion, then one by one, then down
-/// to one job, then down to none; large ones first.
+/// Changes bins that are not fixed until they have `count` jobs in total: in proportion, then one by one, then down to
+/// one job, then down to none; large ones first.
 fn equalise(bins: &mut [EstimateBin], count: u64, is_fixed: impl Fn(u64) -> bool) {
     let sum = |bins: &[EstimateBin]| bins.iter().map(|bin| bin.jobs).sum::<u64>();
     let free: u64 = bins.iter().filter(|bin| !is_fixed(bin.time_s)).map(|bin| bin.jobs).sum();

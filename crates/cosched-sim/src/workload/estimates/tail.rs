@@ -4,7 +4,7 @@ use super::{HEAD, HEAD_PERCENT};
 use crate::workload::random::Random;
 use std::collections::BTreeMap;
 
-/// What is tried when a time is taken, s.
+/// The offsets that are tried when a time is already used, s.
 const OFFSETS: [i64; 7] = [0, 30, -30, 20, -20, 10, -10];
 
 /// Adds the tail to the head, until there are about `distinct` times.
@@ -30,7 +30,7 @@ pub(super) fn add_tail(percent: &mut BTreeMap<u64, f64>, max_s: u64, distinct: u
     }
 }
 
-/// The bend of the curve of times, for so many different estimates.
+/// The curvature of the distribution of times, for this number of different estimates.
 fn curve(distinct: usize) -> f64 {
     1.0 + 12.1039 * libm::pow(distinct as f64, -0.6026)
 }

@@ -1,18 +1,18 @@
-//! The fit by maximum likelihood: expectation–maximisation for each order, the order of the highest likelihood.
-//! Where three moments follow the few longest times, this follows the body of the sample.
+//! The fit by maximum likelihood: expectation–maximisation for each order, choosing the order with the highest
+//! likelihood. While three moments follow the few longest times, this follows the body of the sample.
 
 use super::moments::fit_order;
 use super::{HyperErlang, Moments};
 
-/// Orders that are tried.
+/// The highest order that is tried.
 pub const ORDER_MAX_EM: u32 = 64;
-/// Iterations for each order.
+/// The maximum number of iterations for each order.
 const ROUNDS_MAX: u32 = 500;
-/// An iteration that gains less log-likelihood per value is the last one.
+/// The iteration stops when it gains less log-likelihood per value than this.
 const GAIN_MIN: f64 = 1e-9;
-/// The search for the order ends after so many orders without a gain.
+/// The search for the order ends after this number of orders without a gain.
 const WORSE_MAX: u32 = 3;
-/// Samples of more distinct values are collected in classes of 0.2 % width.
+/// Samples with more distinct values are grouped into classes of 0.2 % width.
 const DISTINCT_MAX: usize = 4096;
 
 /// A fit by maximum likelihood.
@@ -23,10 +23,10 @@ pub struct EmFit {
     pub model: HyperErlang,
     /// The logarithm of the sample's likelihood.
     pub log_likelihood: f64,
-    /// The Bayesian information criterion: 4 ln N − 2 ln L. All orders have as many parameters, so the smallest BIC
-    /// is the highest likelihood.
+    /// The Bayesian information criterion: 4 ln N − 2 ln L. All orders have the same number of parameters, so the
+    /// smallest BIC means the highest likelihood.
     pub bic: f64,
-    /// Iterations of the order that was chosen.
+    /// The iterations of the chosen order.
     pub iterations: u32,
 }
 
@@ -37,8 +37,8 @@ struct Point {
     weight: f64,
 }
 
-/// Fits a sorted sample. Times of 0 are less than the resolution of the log: they are taken as half of the smallest
-/// time above 0. None for samples without two different positive values.
+/// Fits a sorted sample. Times of 0 are below the resolution of the log: they are taken as half of the smallest time
+/// above 0. `None` for samples without two different positive values.
 pub fn fit_em(sorted: &[f64]) -> Option<EmFit> {
     let smallest = sorted.iter().copied().find(|t| *t > 0.0)?;
     let points = distinct(sorted, smallest / 2.0);
@@ -87,7 +87,7 @@ fn distinct(sorted: &[f64], floor: f64) -> Vec<Point> {
     classes.into_iter().map(point).collect()
 }
 
-/// The fit by moments if there is one, else halves of the sample.
+/// The fit by moments if there is one, otherwise the two halves of the sample.
 fn first_guess(sorted: &[f64], order: u32) -> HyperErlang {
     let moments = Moments::of(sorted);
     if let Some(fit) = moments.and_then(|moments| fit_order(&moments, order)) {
@@ -104,7 +104,7 @@ fn reordered(model: &HyperErlang, order: u32) -> HyperErlang {
     HyperErlang::of_means(order, model.p1, mean(model.lambda1), mean(model.lambda2))
 }
 
-/// The branch of short times first.
+/// The branch of short times comes first.
 fn ordered(model: HyperErlang) -> HyperErlang {
     if model.lambda1 >= model.lambda2 {
         return model;
@@ -112,7 +112,7 @@ fn ordered(model: HyperErlang) -> HyperErlang {
     HyperErlang { lambda1: model.lambda2, lambda2: model.lambda1, p1: 1.0 - model.p1, ..model }
 }
 
-/// Iterates from `model`: the distribution, its log-likelihood and the iterations.
+/// Iterates from `model`: returns the distribution, its log-likelihood and the number of iterations.
 fn climb(points: &[Point], n: f64, mut model: HyperErlang) -> (HyperErlang, f64, u32) {
     let mut likelihood = f64::NEG_INFINITY;
     for round in 1..=ROUNDS_MAX {
@@ -129,7 +129,7 @@ fn climb(points: &[Point], n: f64, mut model: HyperErlang) -> (HyperErlang, f64,
     (model, at_model, ROUNDS_MAX)
 }
 
-/// One iteration: the better distribution, and the log-likelihood of the given one.
+/// One iteration: returns the better distribution, and the log-likelihood of the given one.
 fn step(points: &[Point], n: f64, model: &HyperErlang) -> (HyperErlang, f64) {
     let stages = f64::from(model.order);
     let constant = libm::lgamma(stages);
@@ -139,7 +139,7 @@ fn step(points: &[Point], n: f64, model: &HyperErlang) -> (HyperErlang, f64) {
     for point in points {
         let common = (stages - 1.0) * point.ln_t;
         let (a, b) = (head1 - model.lambda1 * point.t, head2 - model.lambda2 * point.t);
-        // ln(e^a + e^b) without overflow; the share of the first branch.
+        // ln(e^a + e^b) without overflow, and the share of the first branch.
         let (larger, ratio) = if a >= b { (a, libm::exp(b - a)) } else { (b, libm::exp(a - b)) };
         let share = if a >= b { 1.0 / (1.0 + ratio) } else { ratio / (1.0 + ratio) };
         likelihood += point.weight * (common + larger + libm::log1p(ratio));

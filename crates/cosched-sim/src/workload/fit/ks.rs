@@ -1,4 +1,4 @@
-//! The Kolmogorov–Smirnov distance: how far a fitted distribution is from its sample at the worst place.
+//! The Kolmogorov–Smirnov distance: the largest difference between a fitted distribution and its sample.
 
 use super::Moments;
 
@@ -6,7 +6,7 @@ use super::Moments;
 pub fn ks_distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     let n = sorted.len() as f64;
     let (mut from, mut distance) = (0, 0.0_f64);
-    // Equal values are one step of the empirical distribution.
+    // Equal values form one step of the empirical distribution.
     for group in sorted.chunk_by(|a, b| a == b) {
         let to = from + group.len();
         let p = cdf(group[0]);
@@ -16,7 +16,7 @@ pub fn ks_distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     distance
 }
 
-/// The distance of an exponential distribution with the sample's mean: what a fit has to beat.
+/// The distance of an exponential distribution with the sample's mean: the baseline that a fit has to beat.
 pub fn ks_exponential(sorted: &[f64], moments: &Moments) -> f64 {
     let mean = moments.raw[0];
     ks_distance(sorted, |t| if mean > 0.0 { -libm::expm1(-t / mean) } else { 1.0 })

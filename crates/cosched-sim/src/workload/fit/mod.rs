@@ -49,19 +49,19 @@ impl HyperErlang {
         self.moment(2) / (self.mean() * self.mean()) - 1.0
     }
 
-    /// The probability of at most t.
+    /// The probability that a value is at most t.
     pub fn cdf(&self, t: f64) -> f64 {
         let stages = f64::from(self.order);
         let branch = |lambda: f64| regularised_gamma(stages, lambda * t);
         self.p1 * branch(self.lambda1) + (1.0 - self.p1) * branch(self.lambda2)
     }
 
-    /// The same shape with times longer by `factor`.
+    /// The same shape with times multiplied by `factor`.
     pub fn stretched(&self, factor: f64) -> HyperErlang {
         HyperErlang { lambda1: self.lambda1 / factor, lambda2: self.lambda2 / factor, ..*self }
     }
 
-    /// A draw, s.
+    /// Draws a value, s.
     pub fn sample(&self, random: &mut Random) -> f64 {
         let lambda = if random.chance(self.p1) { self.lambda1 } else { self.lambda2 };
         let stages: f64 = (0..self.order).map(|_| random.exponential()).sum();

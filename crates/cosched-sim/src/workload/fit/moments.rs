@@ -1,22 +1,22 @@
 //! The fit by three moments (Jann et al. 1997: "match the first three moments"; the algebra is derived in
-//! docs/workloads.md). It reproduces load and burstiness exactly, the body of the distribution often not.
+//! docs/workloads.md). It reproduces load and burstiness exactly, but often not the body of the distribution.
 
 use super::HyperErlang;
 
-/// Orders that are tried.
+/// The highest order that is tried.
 pub const ORDER_MAX: u32 = 200;
 
 /// The raw moments of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
-    /// How many values.
+    /// The number of values.
     pub samples: u64,
     /// Means of t, t² and t³.
     pub raw: [f64; 3],
 }
 
 impl Moments {
-    /// Of these values; none without values.
+    /// The moments of these values; `None` without values.
     pub fn of(values: &[f64]) -> Option<Moments> {
         let n = values.len() as f64;
         let mean = |power: i32| values.iter().map(|value| value.powi(power)).sum::<f64>() / n;
@@ -29,8 +29,8 @@ impl Moments {
     }
 }
 
-/// The hyper-Erlang distribution of the smallest order that has these moments; none if no order up to [`ORDER_MAX`]
-/// has, as for a sample of equal values.
+/// The hyper-Erlang distribution of the smallest order that has these moments; `None` if no order up to [`ORDER_MAX`]
+/// has them, as for a sample of equal values.
 pub fn fit_moments(moments: &Moments) -> Option<HyperErlang> {
     (1..=ORDER_MAX).find_map(|order| fit_order(moments, order))
 }
@@ -61,7 +61,7 @@ pub(super) fn fit_order(moments: &Moments, order: u32) -> Option<HyperErlang> {
 mod tests {
     use super::*;
 
-    /// Values of expected.json (`unit_fit`), computed by another program.
+    /// Values of expected.json (`unit_fit`), computed by an independent program.
     #[test]
     fn small_samples_have_the_published_fits() {
         let one_to_ten: Vec<f64> = (1..=10).map(f64::from).collect();

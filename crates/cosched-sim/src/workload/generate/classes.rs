@@ -25,7 +25,7 @@ pub struct ClassShape {
 /// A model of a machine's workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassModel {
-    /// What it is a model of.
+    /// The machine or log that it models.
     pub name: String,
     /// The machine's processors.
     pub procs: u32,
@@ -33,7 +33,7 @@ pub struct ClassModel {
     pub classes: Vec<ClassShape>,
 }
 
-/// A model that cannot be drawn from.
+/// Jobs cannot be drawn from this model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model cannot be used\n  why: {why}\n  hint: `cosched workload fit --json` writes a model that can")]
 pub struct ModelError {
@@ -50,7 +50,7 @@ pub enum FitMethod {
 }
 
 impl FitMethod {
-    /// Fits a sample; none if it has no fit.
+    /// Fits a sample; `None` if it has no fit.
     pub fn fit(self, mut sample: Vec<f64>) -> Option<HyperErlang> {
         match self {
             FitMethod::Moments => fit_moments(&Moments::of(&sample)?),
@@ -63,8 +63,8 @@ impl FitMethod {
 }
 
 impl ClassModel {
-    /// Fits the classes of jobs that are sorted by submission, without gaps above `gap_s_max`. The second value has the
-    /// classes that were left out because a distribution has no fit.
+    /// Fits the classes of jobs that are sorted by submission, ignoring gaps above `gap_s_max`. The second value
+    /// contains the classes that were left out because a distribution has no fit.
     pub fn fit(
         name: &str,
         procs: u32,
@@ -91,13 +91,13 @@ impl ClassModel {
         (ClassModel { name: name.into(), procs, classes }, left_out)
     }
 
-    /// `Σ E[size] E[run] / (E[gap] procs)`: the load that it brings.
+    /// `Σ E[size] E[run] / (E[gap] procs)`: the load that it generates.
     pub fn rho(&self, procs: u32) -> f64 {
         let work = |class: &ClassShape| class.mean_size * class.runtime.mean() / class.interarrival.mean();
         self.classes.iter().map(work).sum::<f64>() / f64::from(procs)
     }
 
-    /// Says what cannot be drawn from.
+    /// Checks that jobs can be drawn.
     ///
     /// # Errors
     /// No classes; sizes, rates or probabilities out of their range.
@@ -122,10 +122,10 @@ impl ClassModel {
         Ok(())
     }
 
-    /// Draws `count` jobs of at most `size_max` tasks: classes above are left out, sizes above are redrawn.
+    /// Draws `count` jobs of at most `size_max` tasks: larger classes are left out, larger sizes are redrawn.
     ///
     /// # Errors
-    /// As [`ClassModel::check`], or no class has jobs that small.
+    /// As for [`ClassModel::check`], or if no class has jobs that small.
     pub fn draw(&self, count: usize, size_max: u32, seed: u64) -> Result<Vec<TraceJob>, ModelError> {
         self.check()?;
         let fits = |class: &&ClassShape| class.low <= size_max;
@@ -168,8 +168,8 @@ impl Stream<'_> {
     }
 }
 
-/// A size with the class's mean: its end (most sizes are powers of two) or its beginning, else uniform. The published
-/// model leaves this open.
+/// A size with the class's mean: its upper end (most sizes are powers of two) or its lower end, otherwise uniform. The
+/// published model leaves this open.
 fn size(class: &ClassShape, random: &mut Random) -> u32 {
     let (low, high) = (f64::from(class.low), f64::from(class.high));
     let middle = (low + high) / 2.0;

@@ -1,5 +1,5 @@
 //! Lublin and Feitelson 2003: sizes, run times that depend on them, and arrivals with a daily cycle. The clock is in
-//! floating point: the original program cuts it to whole seconds at each job, and its day drifts.
+//! floating point: the original program truncates it to whole seconds at each job, so its day drifts.
 
 use crate::workload::TraceJob;
 use crate::workload::fit::regularised_gamma;
@@ -14,7 +14,7 @@ pub enum Lublin {
     Interactive,
     /// Batch and interactive jobs, each with its own arrivals.
     TwoTypes,
-    /// All jobs alike.
+    /// All jobs, without distinction.
     NoTypes,
 }
 
@@ -28,7 +28,7 @@ struct Set {
     /// Gamma of the logarithm of run times, short and long.
     short: (f64, f64),
     long: (f64, f64),
-    /// The probability of a short one is `pa · size + pb`.
+    /// The probability of a short run time is `pa · size + pb`.
     pa: f64,
     pb: f64,
     /// Gamma of the logarithm of gaps, and the correction of its shape.
@@ -84,9 +84,9 @@ const NO_TYPES: Set = Set {
     day: (8.1737, 3.9631),
 };
 
-/// The machine of the table.
+/// The number of processors for which the table was made.
 const PROCS_OF_TABLE: f64 = 128.0;
-/// Longest logarithms of run times and gaps: above, it is drawn again.
+/// Maximum logarithms of run times and gaps: larger values are redrawn.
 const LN_RUN_MAX: f64 = 12.0;
 const LN_GAP_MAX: f64 = 13.0;
 const BUCKETS: usize = 48;
@@ -143,7 +143,7 @@ impl Stream<'_> {
                 break size;
             }
         };
-        // A run time of 0 is less than half a second; such a job would be of no use.
+        // A run time of 0 is less than half a second; such a job would be useless.
         TraceJob { number, submit_s, run_s: self.run(size).max(0.5), size, estimate_s: None, kind: None }
     }
 
@@ -178,7 +178,7 @@ struct Arrivals {
     gap: (f64, f64),
     random: Random,
     bucket: usize,
-    /// The start of the bucket, and the part of it that has passed.
+    /// The start of the bucket, and the fraction of it that has passed.
     bucket_s: f64,
     spent: f64,
 }
@@ -229,7 +229,7 @@ mod tests {
         load: f64,
     }
 
-    /// Means over seeds of 5,000 jobs each, as the check values were made.
+    /// Means over seeds of 5,000 jobs each, computed like the check values.
     fn means(which: Lublin) -> Means {
         const SEEDS: u64 = 60;
         let mut sum = Means { gap: 0.0, gap_cv: 0.0, size: 0.0, run: 0.0, run_median: 0.0, load: 0.0 };

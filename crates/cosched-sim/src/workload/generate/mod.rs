@@ -1,5 +1,5 @@
-//! Models of workloads. Each gives jobs sorted by arrival; lengths and load are then set by [`super::scale`]. For one
-//! seed a longer list begins with the shorter one, before the load is set.
+//! Models of workloads. Each generates jobs sorted by arrival; lengths and load are then set by [`super::scale`]. For
+//! the same seed a longer list begins with the shorter one, before the load is set.
 
 mod classes;
 mod lublin;

@@ -1,5 +1,5 @@
 //! The generator of D18, for WL1 to WL8: the paper's form (hyper-Erlang of common order, sizes in powers of two) with
-//! values of our own, since its fitted values were not printed.
+//! our own values, since its fitted values were not printed.
 
 use crate::workload::TraceJob;
 use crate::workload::fit::HyperErlang;
@@ -30,7 +30,7 @@ fn size(size_max: u32, random: &mut Random) -> u32 {
             rest -= probability;
             rest < 0.0
         });
-        // Rounding may leave a rest after the last class.
+        // Rounding errors may leave a remainder after the last class.
         let (low, high, _) = class.copied().unwrap_or(CLASSES[5]);
         let size = if random.chance(0.75) { high } else { low + random.below(u64::from(high - low + 1)) as u32 };
         if size <= size_max.max(1) {

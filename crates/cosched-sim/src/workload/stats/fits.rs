@@ -4,13 +4,13 @@ use crate::workload::TraceJob;
 use crate::workload::classes::SizeClass;
 use crate::workload::fit::{Moments, fit_moments, ks_distance, ks_exponential};
 
-/// Gaps above this are outages rather than gaps, s.
+/// Longer gaps are outages rather than gaps, s.
 pub const GAP_S_MAX: f64 = 86_400.0;
 
-/// A sample and its hyper-Erlang fit by three moments. Without a fit the four numbers are missing.
+/// A sample and its hyper-Erlang fit by three moments. Without a fit the four parameters are missing.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct SampleFit {
-    /// Values.
+    /// The number of values.
     pub samples: u64,
     /// The first three raw moments, in s, s², s³.
     pub moments: [f64; 3],
@@ -26,12 +26,12 @@ pub struct SampleFit {
     pub p1: Option<f64>,
     /// The Kolmogorov–Smirnov distance of the fit.
     pub ks: Option<f64>,
-    /// The same of an exponential distribution with the sample's mean.
+    /// The same distance of an exponential distribution with the sample's mean.
     pub ks_exponential: f64,
 }
 
 impl SampleFit {
-    /// Of a sample in any order; none without values.
+    /// The fit of a sample in any order; `None` without values.
     pub fn of(mut values: Vec<f64>) -> Option<SampleFit> {
         let moments = Moments::of(&values)?;
         values.sort_by(f64::total_cmp);
@@ -53,20 +53,20 @@ impl SampleFit {
 /// The fits of a class of jobs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ClassFits {
-    /// Its jobs.
+    /// The number of its jobs.
     pub jobs: u64,
-    /// Their processors on the average.
+    /// The mean number of processors of its jobs.
     pub mean_size: f64,
-    /// Between submissions; none for a single job.
+    /// Times between submissions; `None` for a single job.
     pub interarrival: Option<SampleFit>,
     /// Run times.
     pub runtime: SampleFit,
-    /// Between submissions without gaps above [`GAP_S_MAX`], of all jobs and if there are such gaps.
+    /// Times between submissions without gaps above [`GAP_S_MAX`]; only for all jobs and if there are such gaps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interarrival_gaps_le_86400: Option<SampleFit>,
 }
 
-/// The fits of all jobs and of each class that has some; jobs are sorted by submission.
+/// The fits of all jobs and of each non-empty class; jobs are sorted by submission.
 pub(super) fn fits(jobs: &[TraceJob]) -> Vec<(String, ClassFits)> {
     let mut all = class(jobs.iter());
     if let Some((_, fits)) = &mut all {

@@ -1,5 +1,5 @@
-//! Statistics of a log, under the names that our reference values have. A record is usable if its run time and its
-//! processors are above 0; all sums and fits are over usable records, all counts over all records.
+//! Statistics of a log, under the names of our reference values. A record is usable if its run time and its processors
+//! are above 0; all sums and fits are over usable records, all counts over all records.
 
 mod fits;
 
@@ -18,15 +18,15 @@ pub const BOUND_S: f64 = 10.0;
 /// The statistics of a log. Times are in s from the log's start.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct TraceStats {
-    /// The machine's processors: the header's, else the largest job's.
+    /// The machine's processors: from the header, otherwise those of the largest job.
     pub procs: u32,
     /// Lines that are jobs.
     pub records: u64,
     /// Lines that begin with `;`.
     pub header_lines: u64,
-    /// Lines that are neither.
+    /// Lines that are neither jobs nor header lines.
     pub malformed: u64,
-    /// Whether no record was submitted before the one above it.
+    /// Whether no record was submitted before the previous one.
     pub sorted_by_submit: bool,
     /// Records with run time and processors above 0.
     pub usable: u64,
@@ -40,37 +40,37 @@ pub struct TraceStats {
     pub wait_known: u64,
     /// Records with an estimate above 0.
     pub estimate_known: u64,
-    /// Those of them that ran longer.
+    /// The number of those that ran longer.
     pub run_gt_estimate: u64,
     /// Records by status; −1 is unknown.
     pub status: BTreeMap<i64, u64>,
-    /// Different users; "unknown" counts as one.
+    /// The number of different users; "unknown" counts as one.
     pub users: u64,
     /// The first submission of any record.
     pub first_submit: f64,
     /// The last end of a usable record.
     pub last_end: f64,
-    /// Between them.
+    /// The time between them.
     pub span_s: f64,
     /// Σ processors · run time.
     pub proc_seconds: f64,
     /// `proc_seconds / (procs · span_s)`; above 1 when `procs` is too small.
     pub utilization: f64,
-    /// Mean run time, s.
+    /// The mean run time, s.
     pub run_mean: f64,
-    /// Its coefficient of variation (of the population).
+    /// The coefficient of variation of the run time (of the population).
     pub run_cv: f64,
-    /// Its median, s.
+    /// The median run time, s.
     pub run_median: f64,
-    /// Mean processors of a job.
+    /// The mean number of processors of a job.
     pub size_mean: f64,
-    /// The largest job's.
+    /// The number of processors of the largest job.
     pub size_max: u32,
-    /// The part of jobs with one processor.
+    /// The fraction of jobs with one processor.
     pub size_serial: f64,
-    /// The mean bounded slowdown that was recorded; none without waits.
+    /// The mean bounded slowdown in the log; `None` without waits.
     pub recorded_avebsld: Option<f64>,
-    /// `Σ E[size] E[run] / (E[gap] procs)` over size classes; none where a class has no gap.
+    /// `Σ E[size] E[run] / (E[gap] procs)` over size classes; `None` if a class has no gap.
     pub rho_from_class_means: Option<f64>,
     /// Fits of all jobs (`all`) and of each size class.
     #[serde(serialize_with = "as_map")]
@@ -103,7 +103,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Takes in a record.
+    /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         let submit = record.submit_s();
         self.unsorted |= self.records > 0 && submit < self.last_submit;
@@ -135,7 +135,7 @@ impl Collector {
         &self.jobs
     }
 
-    /// The statistics; none without a usable job. `procs` replaces the header's.
+    /// The statistics; `None` without a usable job. `procs` replaces the header's value.
     pub fn finish(mut self, header: &SwfHeader, report: &ReadReport, procs: Option<u32>) -> Option<TraceStats> {
         // Ties keep the order of the log.
         self.jobs.sort_by(|a, b| a.submit_s.total_cmp(&b.submit_s));
@@ -193,7 +193,7 @@ fn rho(fits: &[(String, ClassFits)], procs: u32) -> Option<f64> {
     classes.map(|(_, fits)| of(fits)).sum::<Option<f64>>().map(|sum| sum / f64::from(procs))
 }
 
-/// The median of a sorted sample: the mean of the two in the middle if their number is even.
+/// The median of a sorted sample: the mean of the two middle values if their number is even.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     match sorted {
@@ -203,7 +203,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The arrivals in each hour of the day, in the log's time zone if its header says which.
+/// The arrivals in each hour of the day, in the log's time zone if its header specifies one.
 pub fn arrivals_by_hour(jobs: &[TraceJob], header: &SwfHeader) -> [u64; 24] {
     let start = header.unix_start_s().unwrap_or_default() as f64;
     let zone = header.get("TimeZone").and_then(|text| text.trim().parse::<f64>().ok());

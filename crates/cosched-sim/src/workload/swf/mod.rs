@@ -1,5 +1,6 @@
-//! The Standard Workload Format (SWF) of the Parallel Workloads Archive: 18 numbers a line, −1 for what is unknown,
-//! comments and header after `;`. Real files break most of its rules, so the reader is tolerant, and counts.
+//! The Standard Workload Format (SWF) of the Parallel Workloads Archive: 18 numbers per line, −1 for unknown values,
+//! comments and header after `;`. Real files violate most of its rules, so the reader is tolerant, and counts the
+//! violations.
 
 mod header;
 mod packed;
@@ -20,7 +21,7 @@ pub struct Record {
     fields: [f64; FIELDS],
 }
 
-/// Accessors of one kind: what is known, or nothing.
+/// Accessors of one kind: the value if it is known.
 macro_rules! known {
     ($($(#[$doc:meta])* $name:ident = $index:expr;)*) => {
         $($(#[$doc])* pub fn $name(&self) -> Option<f64> { self.known($index) })*
@@ -28,7 +29,7 @@ macro_rules! known {
 }
 
 impl Record {
-    /// From the 18 fields in the format's order; what is negative is unknown.
+    /// From the 18 fields in the format's order; negative values are unknown.
     pub fn new(fields: [f64; FIELDS]) -> Record {
         Record { fields }
     }
@@ -57,9 +58,9 @@ impl Record {
         wait_s = 2;
         /// How long it ran on the wall clock, s; 0 is less than half a second.
         run_s = 3;
-        /// CPU time of a processor on the average, s.
+        /// Mean CPU time per processor, s.
         cpu_s = 5;
-        /// How long its user said that it would run, s.
+        /// The user's estimate of the run time, s.
         estimate_s = 8;
         /// 1 completed, 0 failed, 5 cancelled; 2, 3, 4 for parts.
         status = 10;
@@ -69,12 +70,12 @@ impl Record {
         queue = 14;
     }
 
-    /// Its processors: allocated where that is known, else requested (for statistics). 0 counts as unknown.
+    /// Its processors: those allocated if known, otherwise those requested (for statistics). 0 counts as unknown.
     pub fn size(&self) -> Option<u32> {
         self.processors(4).or_else(|| self.processors(7))
     }
 
-    /// The processors that it asked for, else those that it got (for simulation). 0 counts as unknown.
+    /// The processors that it requested, otherwise those that it got (for simulation). 0 counts as unknown.
     pub fn requested(&self) -> Option<u32> {
         self.processors(7).or_else(|| self.processors(4))
     }

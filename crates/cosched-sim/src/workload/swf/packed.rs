@@ -1,16 +1,16 @@
-//! Packed logs: gzip is recognised by its first bytes, whatever the file's name is.
+//! Compressed logs: gzip is recognised by its first bytes, whatever the file's name is.
 
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// First bytes of packed files that are not unpacked here, with the program that does it.
+/// The first bytes of compressed files that are not decompressed here, with the program for it.
 const OTHERS: [(&[u8], &str); 4] =
     [(b"\xfd7zXZ\0", "xz -d"), (b"\x28\xb5\x2f\xfd", "zstd -d"), (b"BZh", "bzip2 -d"), (b"PK\x03\x04", "unzip")];
 
-/// The text of a reader that may be packed with gzip.
+/// The text of a reader that may be compressed with gzip.
 ///
 /// # Errors
-/// What the reader says; another packing, with the program that unpacks it.
+/// An error of the reader; another compression, with the program that decompresses it.
 pub fn unpack<'a>(input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut first = [0_u8; 6];
     let mut input = input;

@@ -1,4 +1,4 @@
-//! The reader: one record at a time, whatever the size of the log. Lines that are no records are skipped, counted and
+//! The reader: one record at a time, whatever the size of the log. Lines that are not records are skipped, counted and
 //! listed; the caller decides whether that matters.
 
 use super::super::JOB_LIST_HEADER;
@@ -6,34 +6,34 @@ use super::super::lines::{Lines, excerpt};
 use super::{FIELDS, Record, SwfHeader};
 use std::io::{self, BufRead};
 
-/// Columns without which a line is no job: number, submit, wait, run, processors.
+/// A line with fewer columns is not a job: number, submit, wait, run, processors.
 const FIELDS_MIN: usize = 5;
-/// Bad lines that are kept with their text; more are only counted.
+/// The maximum number of invalid lines that are kept with their text; more are only counted.
 const LISTED_MAX: usize = 20;
-/// After so many lines without a single record it is another kind of file.
+/// After this number of lines without a single record, the file must be of another kind.
 const HOPELESS: u64 = 100;
 
-/// A line that is no record.
+/// A line that is not a record.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BadLine {
     /// Counted from 1, in the unpacked text.
     pub line: u64,
-    /// Its text, or the beginning of it.
+    /// Its text, possibly truncated.
     pub text: String,
     /// What is wrong.
     pub reason: String,
 }
 
-/// What the reader met.
+/// What the reader has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// Records read.
     pub records: u64,
-    /// Lines that were skipped because they are no records.
+    /// Lines that were skipped because they are not records.
     pub malformed: u64,
     /// The first of them.
     pub malformed_lines: Vec<BadLine>,
-    /// Records with more than 18 columns (the rest is ignored), and the first one's line.
+    /// Records with more than 18 columns (the rest is ignored).
     pub extra_columns: u64,
     /// The first line with extra columns; 0 if there is none.
     pub extra_columns_line: u64,
@@ -59,7 +59,7 @@ pub enum SwfError {
     Truncated {
         /// The last line that could be read.
         line: u64,
-        /// What the unpacking says.
+        /// The error of the decompression.
         why: String,
     },
     /// None of the lines is a record.
@@ -70,7 +70,7 @@ pub enum SwfError {
         first.line, first.reason, first.text
     )]
     NotSwf {
-        /// Lines that were looked at, without comments.
+        /// The number of lines that were examined, without comments.
         lines: u64,
         /// The first of them.
         first: BadLine,
@@ -86,7 +86,7 @@ pub enum SwfError {
 }
 
 impl SwfError {
-    /// Of what a reader says after this line.
+    /// Converts an error of a reader after this line.
     pub fn of_io(error: io::Error, line: u64) -> SwfError {
         match error.kind() {
             // Flate2 reports damaged streams as invalid input.
@@ -103,13 +103,13 @@ pub struct SwfReader<R> {
     lines: Lines<R>,
     header: SwfHeader,
     report: ReadReport,
-    /// The last line, and the columns of the last record; 0 before it.
+    /// The number of the last line, and the number of columns of the last record; 0 before it.
     line: u64,
     columns: usize,
 }
 
 impl<R: BufRead> SwfReader<R> {
-    /// A reader of unpacked text (see [`super::unpack`]).
+    /// A reader of decompressed text (see [`super::unpack`]).
     pub fn new(input: R) -> SwfReader<R> {
         SwfReader {
             lines: Lines::new(input),
@@ -120,10 +120,10 @@ impl<R: BufRead> SwfReader<R> {
         }
     }
 
-    /// The next record; none at the end.
+    /// The next record; `None` at the end.
     ///
     /// # Errors
-    /// What the reader says; a packed file that ends early; a text in which nothing is a record.
+    /// An error of the reader; a compressed file that ends early; a text without any record.
     pub fn next_record(&mut self) -> Result<Option<Record>, SwfError> {
         loop {
             let read = self.lines.next_line();
@@ -163,21 +163,21 @@ impl<R: BufRead> SwfReader<R> {
         }
     }
 
-    /// The header, as far as it was read.
+    /// The header, as far as it has been read.
     pub fn header(&self) -> &SwfHeader {
         &self.header
     }
 
-    /// What was met so far.
+    /// What has been found so far.
     pub fn report(&self) -> &ReadReport {
         &self.report
     }
 }
 
-/// Reads a whole log into memory (144 bytes a record).
+/// Reads a whole log into memory (144 bytes per record).
 ///
 /// # Errors
-/// As [`SwfReader::next_record`].
+/// As for [`SwfReader::next_record`].
 pub fn read_records(input: impl BufRead) -> Result<(Vec<Record>, SwfHeader, ReadReport), SwfError> {
     let mut reader = SwfReader::new(input);
     let mut records = Vec::new();
@@ -207,7 +207,7 @@ impl ReadReport {
     }
 }
 
-/// Whether the last line of a file is the beginning of a record like the one before: numbers, but fewer.
+/// Whether the last line of a file is the beginning of a record like the previous one: numbers, but fewer.
 fn is_beginning(text: &str, columns: usize) -> bool {
     let words = || text.split_ascii_whitespace();
     let is_numeric = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
@@ -231,7 +231,7 @@ fn record(text: &str) -> Result<(Record, usize), String> {
     Ok((Record::new(fields), columns))
 }
 
-/// A number, whole or with decimals. Far beyond any log it is not believed.
+/// A number, whole or with decimals. Values far beyond those of any log are rejected.
 fn number(word: &str) -> Option<f64> {
     const MAGNITUDE_MAX: f64 = 1e15;
     let digits = word.strip_prefix('-').unwrap_or(word);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 /// Writes the header.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_header(mut out: impl Write, header: &SwfHeader) -> io::Result<()> {
     for (key, value) in header.entries() {
         let mut lines = value.lines();
@@ -18,10 +18,10 @@ pub fn write_header(mut out: impl Write, header: &SwfHeader) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a remark.
+/// Writes a comment.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_comment(mut out: impl Write, text: &str) -> io::Result<()> {
     text.lines().try_for_each(|line| writeln!(out, "; {line}"))
 }
@@ -29,11 +29,11 @@ pub fn write_comment(mut out: impl Write, text: &str) -> io::Result<()> {
 /// Writes a record.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_record(mut out: impl Write, record: &Record) -> io::Result<()> {
     for (place, field) in record.fields().iter().enumerate() {
         let blank = if place == 0 { "" } else { " " };
-        // Whole numbers print without decimals, others with as many as it takes to read them back.
+        // Whole numbers are printed without decimals, others with as many as are needed to read them back.
         write!(out, "{blank}{field}")?;
     }
     writeln!(out)
