@@ -1,4 +1,4 @@
-"""A takes as much as possible: jobs, declared memory, processes; and sends so many refused requests that the audit log would fill.
+"""A takes as much as possible: jobs, declared memory, processes; and sends refused requests until the audit log would fill.
 
 Must hold: each limit refuses with the code `limit` and is shown by `cosched limits`; B and administrators are not affected; the log tells
 who did what, is readable by root only, grows by a bounded number of lines, and a log that cannot be written fails no request.

@@ -1,4 +1,4 @@
-/* Does a known number of everything, so that a recording can be compared. Ranks: 2 or more. */
+/* Does a known number of operations of each kind, so that a recording can be checked. Ranks: 2 or more. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     double in[WORDS] = {0}, out[WORDS] = {0}, sum[WORDS];
     int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
 
-    /* A round: 1 ms; two messages to the right, one of them from anywhere; one all do together. */
+    /* A round: 1 ms; two messages to the right, one of them received from any source; one collective operation. */
     for (int i = 0; i < ROUNDS; i++) {
         compute(1e-3);
         MPI_Request requests[2];
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
         MPI_Allreduce(out, sum, WORDS, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
 
-    /* In a communicator with the ranks in reverse order, the others are others. Once to oneself, once to nobody. */
+    /* In a communicator with the ranks in reverse order, the neighbours differ. One message to itself, one to MPI_PROC_NULL. */
     MPI_Comm reversed;
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
     int mine;
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     MPI_Bcast(out, 10, MPI_DOUBLE, 0, reversed);
     MPI_Comm_free(&reversed);
 
-    /* A nonblocking barrier, asked about again and again. */
+    /* A nonblocking barrier, tested repeatedly. */
     MPI_Request request;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
     for (int done = 0; !done;) {
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
         if (!done) usleep(2000);
     }
 
-    /* A wait for nothing that MPI knows of. */
+    /* A wait that MPI does not know about. */
     usleep(100000);
     if (argc > 1 && strcmp(argv[1], "persistent") == 0) {
         MPI_Request persistent;

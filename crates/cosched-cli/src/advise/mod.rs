@@ -1,4 +1,4 @@
-//! `cosched advise`: a short look at a program, alone and in company, and which policy suits it.
+//! `cosched advise`: short test runs of a program, alone and with others, and the policy that suits it.
 //!
 //! [`mod@observe`] runs it, [`decide`] draws conclusions from the numbers (a pure function), [`mod@text`] words them.
 
