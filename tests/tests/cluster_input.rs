@@ -47,7 +47,7 @@ fn check_tells_what_is_in_the_way(cluster: &Cluster, good: &str) {
     let before = cluster.etcd.ctl_as_user(&["get", "--prefix", "/cosched/", "--keys-only"]).stdout;
     // Its own daemon is running, with another directory of state.
     let said = checked(good);
-    for words in ["answers, and may be written", "a living daemon has the name n1", "`password_file`", "chmod 600"] {
+    for words in ["answers, and is writable", "a running daemon has the name n1", "`password_file`", "chmod 600"] {
         assert!(said.contains(words), "`{words}` is missing in: {said}");
     }
     let key = cluster.etcd.file("client.key");
@@ -68,7 +68,7 @@ fn check_tells_what_is_in_the_way(cluster: &Cluster, good: &str) {
     let out = node.command("coschedd").args(words).output().unwrap();
     check(&out, 0, &[]);
     let said = cosched_tests::stdout(&out);
-    assert!(said.contains("daemon     one has its jobs in") && !said.contains("warning"), "{said}");
+    assert!(said.contains("daemon     one is running, with its jobs in") && !said.contains("warning"), "{said}");
     let after = cluster.etcd.ctl_as_user(&["get", "--prefix", "/cosched/", "--keys-only"]).stdout;
     assert_eq!(String::from_utf8_lossy(&before), String::from_utf8_lossy(&after), "a check leaves nothing");
     // A user with read permission only.

@@ -203,7 +203,7 @@ fn queues_and_settings_of_a_running_cluster_are_changed_for_all() {
     refused(&other.cosched(&["policy", "--shares", "batch=0"]), 2, "1 to 1000");
 
     // A daemon that starts with other queues in its file reports that, and the cluster's queues stay in effect.
-    let warned = |node: &Node| node.log().contains("the queues of the configuration are not the cluster's");
+    let warned = |node: &Node| node.log().contains("the queues of the configuration differ from the cluster's");
     assert!(!warned(first), "they were the same when it began");
     cluster.node_mut(0).restart();
     let first = cluster.node(0);

@@ -121,7 +121,7 @@ fn a_user_s_connections_leave_room_for_others() {
         more.read_to_string(&mut answer).map(|_| answer)
     });
     let told = told.unwrap();
-    assert!(told.starts_with("HTTP/1.1 429 ") && told.contains("no more connections of yours"), "{told}");
+    assert!(told.starts_with("HTTP/1.1 429 ") && told.contains("no more connections from you"), "{told}");
     as_user(&d, ANN, |c| assert_eq!(c.register(&empty_job(None)).unwrap().uid, ANN));
     let id = d.detach(&["--", "sleep", "600"]);
     assert!(wait_until(|| d.client().job(id).is_ok_and(|job| job.state == JobState::Running)));

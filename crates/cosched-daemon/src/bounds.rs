@@ -175,14 +175,14 @@ fn too_long(most: usize) -> cosched_api::ErrorBody {
 
 fn too_slow() -> cosched_api::ErrorBody {
     let hint = "Send it in one piece; `request_time` in [limits] says how long it may take.";
-    refuse(ErrorCode::Invalid, "the request was not sent", "its body did not come in time", hint)
+    refuse(ErrorCode::Invalid, "the request is incomplete", "its body did not arrive in time", hint)
 }
 
 fn over_budget() -> cosched_api::ErrorBody {
     refuse(
         ErrorCode::Limit,
-        "the daemon holds too much for you",
-        "your other requests and answers that nobody reads have taken all bytes that you may have, or all users have",
+        "the daemon's buffers for you are full",
+        "your other requests and the answers that you have not read use all the bytes that you, or all users together, may have",
         "Read the answers or close their connections; `cosched limits` shows what you have.",
     )
 }

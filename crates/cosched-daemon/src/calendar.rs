@@ -76,7 +76,7 @@ fn hours(text: &str) -> Result<Hours, String> {
 fn days(text: &str) -> Result<[bool; 7], String> {
     let place = |name: &str| {
         let found = DAYS.iter().position(|day| *day == name);
-        found.ok_or_else(|| format!("`{name}` is no day; days are Mon, Tue, Wed, Thu, Fri, Sat, Sun"))
+        found.ok_or_else(|| format!("`{name}` is not a day; days are Mon, Tue, Wed, Thu, Fri, Sat, Sun"))
     };
     let mut days = [false; 7];
     for part in text.split(',') {
@@ -94,7 +94,7 @@ fn minute(text: &str) -> Result<u16, String> {
     match parsed {
         Some((hour @ 0..=23, minute @ 0..=59)) => Ok(hour * 60 + minute),
         Some((24, 0)) => Ok(DAY_MIN),
-        _ => Err(format!("`{text}` is no time of day; write 08:00")),
+        _ => Err(format!("`{text}` is not a time of day; write 08:00")),
     }
 }
 
@@ -127,8 +127,8 @@ mod tests {
         for (text, part) in [
             ("Mon-Fri", "08:00-18:00"),
             ("Mo 8:00-9:00", "no day"),
-            ("Mon 25:00-26:00", "no time of day"),
-            ("Mon 8-9", "no time of day"),
+            ("Mon 25:00-26:00", "not a time of day"),
+            ("Mon 8-9", "not a time of day"),
             ("Mon Fri 8:00-9:00", "write days and hours"),
             ("", "write days and hours"),
         ] {

@@ -25,8 +25,10 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
     // A running daemon holds the lock of the cgroup, also while it has no jobs.
     match lock_tree(&tree) {
         Ok(_lock) if tree.jobs()?.is_empty() => tree.remove()?,
-        Ok(_) => println!("jobs       an earlier daemon's are in {}", tree.v2_dir().display()),
-        Err(_) => println!("daemon     one has its jobs in {} now, and goes on", tree.v2_dir().display()),
+        Ok(_) => println!("jobs       those of an earlier daemon are in {}", tree.v2_dir().display()),
+        Err(_) => {
+            println!("daemon     one is running, with its jobs in {}; it is not disturbed", tree.v2_dir().display())
+        }
     }
     let (store, mut warnings) = check_store(config, &Places::new(args, config).state_dir)?;
     println!("store      {store}");
@@ -45,7 +47,10 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
     for warning in &warnings {
         println!("warning    {warning}");
     }
-    println!("configuration and machine are fine{}", if warnings.is_empty() { "" } else { ", but for the warnings" });
+    println!(
+        "configuration and machine are fine{}",
+        if warnings.is_empty() { "" } else { ", except for the warnings" }
+    );
     Ok(())
 }
 
@@ -70,13 +75,13 @@ fn check_store(config: &Config, state_dir: &Path) -> anyhow::Result<(String, Vec
     if let Some(node) = same_name.filter(|node| node.as_ref().is_none_or(|node| node.home != own_home)) {
         let whose = node.map_or_else(String::new, |node| format!(" (machine and state: {})", node.home));
         warnings.push(format!(
-            "a living daemon has the name {} in cluster {}{whose}. If that is another machine this one will take no part: \
+            "a running daemon has the name {} in cluster {}{whose}. If that is another machine, this one cannot join: \
              give each `node` a name of its own",
             cluster.node, cluster.name
         ));
     }
-    let there = if is_new { "the cluster is new" } else { "the cluster is there" };
-    Ok((format!("answers, and may be written; {there} ({}, as node {})", cluster.name, cluster.node), warnings))
+    let there = if is_new { "the cluster is new" } else { "the cluster exists" };
+    Ok((format!("answers, and is writable; {there} ({}, as node {})", cluster.name, cluster.node), warnings))
 }
 
 /// The files with whose content another process could act as this daemon.
@@ -89,7 +94,7 @@ fn secrets(cluster: &ClusterConfig) -> Vec<String> {
         let path = path.display();
         (mode & 0o077 != 0).then(|| {
             format!(
-                "`{key}` {path} can be read by others (mode {mode:o}): who has it can start programs as any user on any \
+                "`{key}` {path} can be read by others (mode {mode:o}): anyone with its contents can start programs as any user on any \
                  node. chmod 600 {path}"
             )
         })

@@ -68,10 +68,10 @@ impl Places {
     fn take(&self, uid: u32) -> Result<Place, String> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.of.get(&uid).is_some_and(|count| *count >= self.user_max) {
-            return Err(format!("you have {} at a time", self.user_max));
+            return Err(format!("you may have {} at a time", self.user_max));
         }
         if inside.all >= self.all_max {
-            return Err(format!("all users together have {} at a time", self.all_max));
+            return Err(format!("all users together may have {} at a time", self.all_max));
         }
         inside.all += 1;
         *inside.of.entry(uid).or_default() += 1;
@@ -108,7 +108,7 @@ impl Door {
                     }
                 }
                 Err(e) => {
-                    tracing::warn!("a connection could not be taken: {e}");
+                    tracing::warn!("a connection could not be accepted: {e}");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -137,7 +137,7 @@ fn turn_away(stream: &UnixStream, peer: Peer, why: String) {
     tracing::debug!(uid = peer.uid, "there are too many connections: {why}");
     let body = ErrorBody {
         code: ErrorCode::Limit,
-        what: "the daemon takes no more connections of yours".to_owned(),
+        what: "the daemon accepts no more connections from you".to_owned(),
         why,
         hint: "End programs that wait for jobs, or close connections that are not in use.".to_owned(),
     };
@@ -159,7 +159,7 @@ mod tests {
         let _second = places.take(1).unwrap();
         assert!(places.take(1).unwrap_err().contains("you have 2"));
         let _third = places.take(2).unwrap();
-        assert!(places.take(3).unwrap_err().contains("all users together have 3"));
+        assert!(places.take(3).unwrap_err().contains("all users together may have 3"));
         drop(first);
         assert_eq!((places.of_user(1), places.of_all()), ((1, 2), 2));
         assert!(places.take(3).is_ok());

@@ -45,7 +45,7 @@ pub(crate) async fn metrics(listener: TcpListener, app: Router, time: Duration) 
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(e) => {
-                tracing::warn!("a connection for metrics could not be taken: {e}");
+                tracing::warn!("a connection for metrics could not be accepted: {e}");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }

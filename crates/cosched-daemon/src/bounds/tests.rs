@@ -112,10 +112,10 @@ async fn what_a_user_sends_is_held_until_it_is_done() {
 async fn who_sends_too_slowly_or_holds_too_much_is_refused() {
     let bounds = bounds();
     let (status, answer) = text(send(&bounds, USER, post("/v1/jobs", Some(9), Body::new(Never))).await).await;
-    assert!(status == 400 && answer.contains("did not come in time"), "{answer}");
+    assert!(status == 400 && answer.contains("did not arrive in time"), "{answer}");
     let all = bounds.budget.hold(USER, 1 << 20).await;
     let (status, answer) = text(send(&bounds, USER, post("/v1/jobs", Some(9), Body::from("012345678"))).await).await;
-    assert!(status == 429 && answer.contains("holds too much for you"), "{answer}");
+    assert!(status == 429 && answer.contains("buffers for you are full"), "{answer}");
     let (status, _) = text(send(&bounds, USER, post("/v1/jobs", Some(0), Body::empty())).await).await;
     assert_eq!(status, 200, "what has no body needs no room");
     drop(all);

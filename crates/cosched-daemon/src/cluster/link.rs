@@ -130,7 +130,7 @@ impl Link {
         match answer {
             Ok(FromStore::Done(_, Ok(OpDone::Txn { succeeded, done, .. }))) => Ok((succeeded, done)),
             Ok(FromStore::Done(_, Err(e))) => bail!("{e}. {HINT}"),
-            Ok(other) => bail!("the store answers something else: {other:?}"),
+            Ok(other) => bail!("unexpected answer from the store: {other:?}"),
             Err(_) => bail!("the store does not answer. {HINT}"),
         }
     }
@@ -157,12 +157,14 @@ impl Link {
         });
         match made {
             Ok((Some(etcd), read)) => {
-                tracing::info!("password, certificates or key of [etcd] have changed: they are used from now on");
+                tracing::info!(
+                    "password, certificates or key of [etcd] have changed: the new ones are used from now on"
+                );
                 (self.arm, files.read) = (Arm::Etcd(Box::new(etcd)), read);
             }
             Ok((None, _)) => (),
             // The files are about to be replaced: the next failure reads them once more.
-            Err(e) => tracing::warn!("the files of [etcd] cannot be read again: {e:#}"),
+            Err(e) => tracing::warn!("the files of [etcd] cannot be reread: {e:#}"),
         }
     }
 
@@ -240,7 +242,7 @@ fn etcd_config(file: &EtcdFile, answer_max: Duration) -> anyhow::Result<EtcdConf
 fn read(key: &str, path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| {
         format!(
-            "`{key}` of the configuration's [etcd], {}, cannot be read. Check the path and its rights",
+            "`{key}` of the configuration's [etcd], {}, cannot be read. Check the path and its permissions",
             path.display()
         )
     })

@@ -118,9 +118,9 @@ impl FileCluster {
         let store = match (kind, self.etcd) {
             (Kind::File, _) | (Kind::Memory, Some(_)) => {
                 return Err(error(
-                    "`[etcd]` is set, but the store is another one",
-                    "the table says how etcd is reached",
-                    "Set store = \"etcd\", or take the table out.",
+                    "`[etcd]` is set, but the store is not etcd",
+                    "the table is only for store = \"etcd\"",
+                    "Set store = \"etcd\", or remove the table.",
                 ));
             }
             (Kind::Memory, None) => StoreChoice::Memory,
@@ -172,7 +172,7 @@ impl FileCluster {
             ("rows_max", self.rows_max.is_some(), of_rows),
         ];
         if let Some((key, _, why)) = keys.into_iter().find(|(_, set, _)| *set) {
-            let hint = "Set store = \"etcd\" for a cluster, or take the key out.";
+            let hint = "Set store = \"etcd\" for a cluster, or remove the key.";
             return Err(error(format!("`{key}` is set, but this is one machine"), why, hint));
         }
         let asks_for_order = self.ceiling.is_some() || self.queue.is_some() || self.fair_share.is_some();
@@ -265,7 +265,7 @@ fn check_etcd(etcd: EtcdFile) -> Result<EtcdFile, ConfigError> {
         return Err(error(
             "etcd's certificate cannot be checked",
             "an endpoint begins with https and `ca_file` is not set",
-            "Name the file with the certificate of who signs etcd's.",
+            "Name the file with the certificate of the authority (CA) that signed etcd's.",
         ));
     }
     Ok(etcd)
@@ -289,7 +289,7 @@ fn queues(tables: Option<Vec<QueueTable>>) -> Result<Vec<Queue>, ConfigError> {
     for table in tables {
         let queue = queue(&table)?;
         if queues.iter().any(|other| other.name == queue.name) {
-            let what = format!("the queue `{}` is there twice", queue.name);
+            let what = format!("the queue `{}` is listed twice", queue.name);
             return Err(error(what, "jobs name their queue", "Give each queue a name of its own."));
         }
         queues.push(queue);
@@ -298,7 +298,7 @@ fn queues(tables: Option<Vec<QueueTable>>) -> Result<Vec<Queue>, ConfigError> {
         return Err(error(
             "there is no queue",
             "`queue` is an empty list",
-            "Take the key out for one queue without limits.",
+            "Remove the key for one queue without limits.",
         ));
     }
     Ok(queues)
@@ -306,7 +306,7 @@ fn queues(tables: Option<Vec<QueueTable>>) -> Result<Vec<Queue>, ConfigError> {
 
 fn fair_share(table: Option<FairShareTable>) -> Result<Option<FairShare>, ConfigError> {
     let wrong = |why: String| {
-        let hint = "Give two durations, as in half_life = \"7d\" and weight = \"1d\", or take the table out.";
+        let hint = "Give two durations, as in half_life = \"7d\" and weight = \"1d\", or remove the table.";
         error("`[fair_share]` cannot be used", why, hint)
     };
     let read = table.map(|table| table.read().map_err(|e| wrong(e.to_string()))).transpose()?;
@@ -320,7 +320,7 @@ fn fair_share(table: Option<FairShareTable>) -> Result<Option<FairShare>, Config
 pub(crate) fn fair_share_of(read: api::FairShare) -> Result<Option<FairShare>, String> {
     let api::FairShare { half_life_ms, weight_ms } = read;
     if half_life_ms == 0 && weight_ms > 0 {
-        return Err("`half_life` is nothing".to_owned());
+        return Err("`half_life` is 0".to_owned());
     }
     let ns = |ms: u64| ms.saturating_mul(1_000_000);
     Ok((weight_ms > 0).then(|| FairShare { half_life_ns: ns(half_life_ms), weight_ns: ns(weight_ms) }))
@@ -329,7 +329,7 @@ pub(crate) fn fair_share_of(read: api::FairShare) -> Result<Option<FairShare>, S
 fn queue(table: &QueueTable) -> Result<Queue, ConfigError> {
     let read = table.read().map_err(|e| {
         let what = format!("`{}` of the queue `{}` cannot be used", e.key, e.queue);
-        error(what, e.why.to_string(), "Take the key out for no limit.")
+        error(what, e.why.to_string(), "Remove the key for no limit.")
     })?;
     name("name", read.name.clone())?;
     queue_of(read).map_err(|(what, why, hint)| error(what, why, hint))
@@ -343,20 +343,12 @@ pub(crate) fn queue_of(queue: api::Queue) -> Result<Queue, (String, String, &'st
     let api::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ms_max, users, groups, .. } = queue;
     let api::Queue { memory_bytes_max_per_user, jobs_max_per_user, .. } = queue;
     if time_ms_max == Some(0) {
-        let what = format!("`time_max` of the queue `{name}` is nothing");
-        return Err((
-            what,
-            "no job could run in it".to_owned(),
-            "Name at least 1ms, or take the key out for no limit.",
-        ));
+        let what = format!("`time_max` of the queue `{name}` is 0");
+        return Err((what, "no job could run in it".to_owned(), "Name at least 1ms, or remove the key for no limit."));
     }
     if jobs_max_per_user == Some(0) {
-        let what = format!("`jobs_max_per_user` of the queue `{name}` is nothing");
-        return Err((
-            what,
-            "no job could start in it".to_owned(),
-            "Name at least 1, or take the key out for no limit.",
-        ));
+        let what = format!("`jobs_max_per_user` of the queue `{name}` is 0");
+        return Err((what, "no job could start in it".to_owned(), "Name at least 1, or remove the key for no limit."));
     }
     let unknown = |key: &str, nobody: String| {
         let what = format!("`{key}` of the queue `{name}` cannot be used");
@@ -441,7 +433,7 @@ mod tests {
         for (text, word) in [
             ("store = \"etcd\"", "endpoints"),
             ("store = \"redis\"", "file, memory, etcd"),
-            ("[etcd]\nendpoints = [\"http://e\"]", "another one"),
+            ("[etcd]\nendpoints = [\"http://e\"]", "the store is not etcd"),
             ("store = \"etcd\"\n[etcd]\nendpoints = [\"https://e\"]", "ca_file"),
             ("store = \"etcd\"\n[etcd]\nendpoints = [\"http://e\"]\nuser = \"u\"", "password_file"),
             ("store = \"etcd\"\n[etcd]\nendpoint = [\"http://e\"]", "endpoints"),
@@ -452,13 +444,13 @@ mod tests {
             ("store = \"memory\"\nqueue = []", "no queue"),
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\n[[queue]]\nname = \"a\"", "twice"),
             ("store = \"memory\"\n[[queue]]\nname = \"a\"\nmemory_max = \"much\"", "size"),
-            ("store = \"memory\"\n[[queue]]\nname = \"a\"\ntime_max = \"0s\"", "is nothing"),
-            ("store = \"memory\"\n[[queue]]\nname = \"a\"\njobs_max_per_user = 0", "is nothing"),
+            ("store = \"memory\"\n[[queue]]\nname = \"a\"\ntime_max = \"0s\"", "is 0"),
+            ("store = \"memory\"\n[[queue]]\nname = \"a\"\njobs_max_per_user = 0", "is 0"),
             (
                 "store = \"memory\"\n[[queue]]\nname = \"a\"\nusers = [\"nobody-of-this-name\"]",
                 "unknown on this machine",
             ),
-            ("[fair_share]\nhalf_life = \"0s\"\nweight = \"1d\"", "is nothing"),
+            ("[fair_share]\nhalf_life = \"0s\"\nweight = \"1d\"", "is 0"),
             ("[fair_share]\nhalf_life = \"7d\"", "weight"),
             ("packing = \"buddy\"", "first-fit, best-fit"),
         ] {

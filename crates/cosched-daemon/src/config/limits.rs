@@ -124,7 +124,7 @@ impl FileLimits {
         }
         set_duration(&mut limits.request_time, "limits.request_time", self.request_time)?;
         if limits.request_time < Duration::from_millis(100) {
-            return Err(range("limits.request_time", &format!("{:?}", limits.request_time), "\"100ms\" and more"));
+            return Err(range("limits.request_time", &format!("{:?}", limits.request_time), "\"100ms\" or more"));
         }
         if let Some(text) = self.caller_cgroup {
             let words = [("refuse", CallerCgroup::Refuse), ("per-job", CallerCgroup::PerJob)];

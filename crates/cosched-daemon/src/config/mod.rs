@@ -190,7 +190,7 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
             what: format!("cannot read the configuration {}", path.display()),
             why: e.to_string(),
-            hint: "Check the path and its rights, or leave --config out to use the defaults.".to_owned(),
+            hint: "Check the path and its permissions, or leave --config out to use the defaults.".to_owned(),
             ..ConfigError::default()
         })?;
         Config::parse(&text).map_err(|e| {
@@ -295,7 +295,7 @@ impl Config {
             return Err(range("watchdog", &value, "two leases to 60min, or 0s for never"));
         }
         if self.idle_after < Duration::from_millis(100) {
-            return Err(range("idle_after", &format!("{}ms", self.idle_after.as_millis()), "100ms and more"));
+            return Err(range("idle_after", &format!("{}ms", self.idle_after.as_millis()), "100ms or more"));
         }
         if self.drop_after < self.idle_after {
             let value = format!("{}s", self.drop_after.as_secs_f64());
@@ -335,7 +335,7 @@ fn range(key: &str, value: &str, valid: &str) -> ConfigError {
     ConfigError {
         what: format!("`{key} = {value}` is not possible"),
         why: format!("it is out of range: {valid}"),
-        hint: "Correct the value, or take the key out for its default.".to_owned(),
+        hint: "Correct the value, or remove the key for its default.".to_owned(),
         ..ConfigError::default()
     }
 }
@@ -355,7 +355,7 @@ fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, Con
 
 fn working_hours(texts: &[String]) -> Result<Calendar, ConfigError> {
     Calendar::parse(texts).map_err(|why| ConfigError {
-        what: "`working_hours` is not what it has to be".to_owned(),
+        what: "`working_hours` is not valid".to_owned(),
         why,
         hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
         ..ConfigError::default()
@@ -541,7 +541,7 @@ mod tests {
             ("lease = \"61s\"", "500ms to 60s"),
             ("realtime_priority = 91", "1 to 90"),
             ("boost_period = \"1001ms\"", "1ms to 1s"),
-            ("idle_after = \"99ms\"", "100ms and more"),
+            ("idle_after = \"99ms\"", "100ms or more"),
             ("[shares]\nexpress = 1001", "1 to 1000"),
             ("reserve = 0.901", "0 to 0.9"),
         ] {

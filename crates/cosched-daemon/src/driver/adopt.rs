@@ -57,18 +57,18 @@ pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Ans
     let why = match request {
         _ if owner != peer.uid => "`owner_uid` names another user; the user who adopts a job is its owner",
         JobRequest { pid: 1.., .. } | JobRequest { pid: ..=-1, .. } => "`pid` names a process beside it",
-        JobRequest { once: true, .. } => "`once` is for jobs that launchers begin",
-        JobRequest { nodes, .. } if !nodes.is_empty() => "`nodes` are given, and it is on this node alone",
+        JobRequest { once: true, .. } => "`once` is for jobs that launchers start",
+        JobRequest { nodes, .. } if !nodes.is_empty() => "`nodes` are given, and an adopted job is on this node alone",
         JobRequest { on_node_loss: Some(OnNodeLoss::Requeue), .. } => {
             "it cannot be started again: how it was started is unknown"
         }
         JobRequest { mem_bytes_max: Some(_), .. } => {
-            "`mem_bytes_max` is a limit, and the limits of what is adopted are its owner's"
+            "`mem_bytes_max` is a limit, and the owner of an adopted cgroup sets its limits"
         }
         JobRequest { waiting: Some(_), .. } => "`waiting` needs a library that is loaded when a program starts",
         _ => return Ok(()),
     };
-    let hint = "Leave that out; `cosched adopt --help` shows what can be said.";
+    let hint = "Leave that out; `cosched adopt --help` lists the options.";
     Err(refuse(ErrorCode::Invalid, "nothing was adopted", why, hint))
 }
 
@@ -77,8 +77,8 @@ pub(super) fn stays_as_it_is(pid: i32, id: u64) -> ErrorBody {
     refuse(
         ErrorCode::Conflict,
         format!("process {pid} cannot be moved into job {id} or out of it"),
-        "the job is an adopted cgroup, whose processes are its owner's matter (systemd's, a container engine's)",
-        format!("Put it into that cgroup yourself, or let the whole job go: `cosched release {id}`."),
+        "the job is an adopted cgroup, whose processes are managed by its owner (systemd, a container engine)",
+        format!("Put it into that cgroup yourself, or release the whole job: `cosched release {id}`."),
     )
 }
 
@@ -97,7 +97,7 @@ fn check_tasks(what: &str, has: u64, most: u64) -> Answer<()> {
         return Ok(());
     }
     let hint = "End some of them, or ask an administrator to set more in [limits].";
-    let why = format!("it has {has} processes and threads, and {most} is the most of a job (tasks_per_job)");
+    let why = format!("it has {has} processes and threads, and a job may have at most {most} (tasks_per_job)");
     Err(refuse(ErrorCode::Limit, format!("{what} cannot become a job"), why, hint))
 }
 
@@ -177,7 +177,7 @@ impl Driver {
         let what = adoptee.relative().display().to_string();
         let adopted = |cgroup: &JobCgroup| cgroup.is_adopted() && adoptee.overlaps(cgroup.v2_path_relative());
         if let Some((id, _)) = self.live.iter().find(|(_, live)| adopted(&live.cgroup)) {
-            let hint = format!("`cosched release {id}` lets that one go.");
+            let hint = format!("`cosched release {id}` releases that job.");
             let why = format!("job {id} is that cgroup, is in it, or contains it");
             return Err(refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), why, hint));
         }
@@ -279,10 +279,13 @@ impl Driver {
     pub(super) fn release(&mut self, peer: Peer, id: u64) -> Answer<Job> {
         let what = || format!("job {id} cannot be released");
         if self.record(id).is_err() && self.cluster.node.whose(JobId(id)).is_ok() {
-            let hint = format!(
-                "`cosched show {id}` lists its nodes: ask there. One that waits is cancelled by `cosched kill`."
-            );
-            return Err(refuse(ErrorCode::Conflict, what(), "it is not on this node, or waits for its place", hint));
+            let hint = format!("`cosched show {id}` lists its nodes: ask there. `cosched kill` cancels a waiting job.");
+            return Err(refuse(
+                ErrorCode::Conflict,
+                what(),
+                "it is not on this node, or has not been placed yet",
+                hint,
+            ));
         }
         let record = self.changeable(peer, id)?;
         let live = self.live.get(&id).filter(|_| record.adopted.is_some()).ok_or_else(|| {
@@ -298,7 +301,7 @@ impl Driver {
                 let hint = format!(
                     "`cosched policy local --job {id}` lets it run without slots; `cosched kill {id}` ends it."
                 );
-                refuse(ErrorCode::Conflict, what(), "the cgroup that it came from has gone", hint)
+                refuse(ErrorCode::Conflict, what(), "the cgroup that it came from no longer exists", hint)
             })?;
             self.machinery.tree.send_all_back(&live.cgroup, &origin).map_err(|e| internal(what(), e))?;
         }
@@ -318,7 +321,7 @@ impl Driver {
         }
         for cgroup in std::mem::take(&mut self.letting_go) {
             if let Err(e) = cgroup.remove() {
-                tracing::warn!(id = cgroup.id(), "the marker of an adopted cgroup is left: {e}");
+                tracing::warn!(id = cgroup.id(), "the marker of an adopted cgroup could not be removed: {e}");
             }
         }
     }

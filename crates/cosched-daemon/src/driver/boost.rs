@@ -57,7 +57,7 @@ impl Driver {
     fn boost_of(&mut self, jobs: &[(u64, Policy, u32)]) -> Boost {
         let arrivals = self.boosts.arrivals.get_or_insert_with(Watchers::new);
         if let Err(e) = arrivals {
-            tracing::warn!("pb and dcs know of no messages: {e}");
+            tracing::warn!("pb and dcs cannot see pending messages: {e}");
         }
         let mut arrivals = arrivals.as_mut().ok();
         let (mut all, mut rule) = (Vec::new(), Rule::new(jobs));

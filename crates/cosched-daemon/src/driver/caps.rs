@@ -23,7 +23,7 @@ impl Driver {
         let caps = self.caps_left_by(held)?;
         let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob;
         if requeues && caps != Caps::default() {
-            let hint = "Leave out `--on-node-loss requeue`, or run it from where nothing limits it.";
+            let hint = "Leave out `--on-node-loss requeue`, or run it from a cgroup without limits.";
             return Err(refuse(ErrorCode::Unsupported, "the job cannot be requeued", told(&caps), hint));
         }
         let all_kept = caps.unkept.is_empty() && (caps.caps.is_empty() || keeps);
@@ -47,8 +47,8 @@ fn hidden(pid: i32, e: &io::Error) -> ErrorBody {
     refuse(
         ErrorCode::Forbidden,
         format!("process {pid} cannot enter a job"),
-        format!("what limits it cannot be seen: /proc/{pid}/cgroup: {e}"),
-        "Run it in a cgroup that is nested less deep.",
+        format!("its limits cannot be read: /proc/{pid}/cgroup: {e}"),
+        "Run it in a cgroup that is nested less deeply.",
     )
 }
 
@@ -56,7 +56,7 @@ fn told(caps: &Caps) -> String {
     let cpus = caps.cpus.iter().map(|cpus| format!("CPUs {cpus} (cpuset.cpus)"));
     let unkept = caps.unkept.iter().map(ToString::to_string);
     let all: Vec<String> = caps.caps.iter().map(ToString::to_string).chain(cpus).chain(unkept).collect();
-    format!("the cgroup where it stands limits it to {}", all.join(", "))
+    format!("the cgroup that it is in limits it to {}", all.join(", "))
 }
 
 fn refused(pid: i32, caps: &Caps) -> ErrorBody {
@@ -68,9 +68,9 @@ fn refused(pid: i32, caps: &Caps) -> ErrorBody {
     refuse(
         ErrorCode::Forbidden,
         format!("process {pid} cannot enter a job"),
-        format!("{}, and in a job's own cgroup that would not hold", told(caps)),
+        format!("{}, and in a job's own cgroup that limit would not apply", told(caps)),
         format!(
-            "Run it where that limit does not hold, or with a daemon of your own below it \
+            "Run it where that limit does not apply, or with a daemon of your own below it \
              (docs/jobs-on-nodes.md).{per_job}"
         ),
     )

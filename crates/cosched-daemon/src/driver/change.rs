@@ -35,7 +35,7 @@ pub(super) fn check_own_policy(request: &PolicyRequest) -> Answer<()> {
     if common || machine::is_for_all(request) {
         return Err(refuse(
             ErrorCode::Invalid,
-            "sharing and slot length are not a job's own",
+            "a job cannot have its own sharing or slot length",
             "all gangs of a machine share one matrix",
             "Set them for the machine: `cosched policy gang --sharing soft --slot 100ms`.",
         ));

@@ -38,7 +38,7 @@ pub(super) struct ClockState {
 impl ClockState {
     pub(super) fn new(required: bool) -> ClockState {
         let watch = ClockWatch::new().and_then(|watch| Ok((pollable(&watch)?, watch)));
-        let watch = watch.inspect_err(|e| tracing::warn!("steps of the clock are noticed late: {e}"));
+        let watch = watch.inspect_err(|e| tracing::warn!("steps of the clock will be noticed late: {e}"));
         ClockState {
             watch: watch.ok().map(|(fd, watch)| (watch, fd)),
             error: None,
@@ -130,7 +130,7 @@ impl ClockState {
 /// Why a clock is not good enough for slots of this length, where it has to be synchronised.
 pub(crate) fn not_good_enough(error: Option<ClockError>, slot_length_ns: u64) -> Option<String> {
     match error {
-        None => Some("the kernel does not tell whether the wall clock is synchronised".to_owned()),
+        None => Some("the kernel does not say whether the wall clock is synchronised".to_owned()),
         Some(error) if !error.synchronised => Some("the wall clock is not synchronised".to_owned()),
         Some(error) if error.error_ns_estimated as f64 > ERROR_SHARE_MAX * slot_length_ns as f64 => {
             let ms = error.error_ns_estimated as f64 / 1e6;
@@ -179,7 +179,7 @@ mod tests {
         assert!(why.contains("10.0 ms, more than a tenth of a slot"), "{why}");
         assert!(not_good_enough(error(true, SLOT_NS / 10), SLOT_NS / 2).is_some(), "shorter slots ask for more");
         assert!(not_good_enough(error(false, 0), SLOT_NS).unwrap().contains("not synchronised"));
-        assert!(not_good_enough(None, SLOT_NS).unwrap().contains("does not tell"));
+        assert!(not_good_enough(None, SLOT_NS).unwrap().contains("does not say"));
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl Wire {
         let why = match why {
             Refusal::Token => {
                 self.token.replace(None);
-                StoreError::Unavailable("the token has run out".to_owned())
+                StoreError::Unavailable("the token has expired".to_owned())
             }
             Refusal::Other(why) => why,
         };
@@ -308,7 +308,7 @@ pub(super) enum Refusal {
 impl Refusal {
     fn told(self) -> StoreError {
         match self {
-            Refusal::Token => StoreError::Denied("etcd does not take the token that it gave a moment ago".to_owned()),
+            Refusal::Token => StoreError::Denied("etcd rejects the token that it issued a moment ago".to_owned()),
             Refusal::Other(why) => why,
         }
     }
@@ -334,7 +334,7 @@ fn cancelled(answer: &proto::WatchResponse) -> StoreError {
     if answer.compact_revision > 0 {
         return StoreError::Compacted(answer.compact_revision as u64);
     }
-    words::error(&Status::unavailable(format!("the watch was ended: {}", answer.cancel_reason)))
+    words::error(&Status::unavailable(format!("the watch was cancelled: {}", answer.cancel_reason)))
 }
 
 fn channel(endpoint: &str, config: &EtcdConfig) -> Result<Channel, EtcdConfigError> {

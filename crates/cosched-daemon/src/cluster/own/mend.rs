@@ -41,7 +41,7 @@ pub(super) fn agree(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
             continue;
         };
         if !planned.contains(id) && job.end.is_none() {
-            tracing::error!(id, "the planner's state does not have this job any more");
+            tracing::error!(id, "the planner's state no longer contains this job");
             entries.remove(&keys.job(*id));
         }
     }

@@ -17,7 +17,7 @@ impl Driver {
             Action::Say(notice) => self.notice(notice),
             Action::Missed { generation, slots } => {
                 cluster.figures.missed_slots += slots;
-                tracing::warn!(generation, slots, "a plan came late");
+                tracing::warn!(generation, slots, "a plan arrived late");
             }
             Action::Behind(generations) => cluster.figures.behind = generations,
             Action::Uses(plan) => {
@@ -47,7 +47,7 @@ impl Driver {
             Action::Plan => self.take_plan(),
             Action::Unsound(flaw) => super::super::flaw::tell(flaw),
             Action::Refused(job, why) => {
-                tracing::error!(id = job.0, "the node cannot plan a job as it is wanted: {why}")
+                tracing::error!(id = job.0, "the node cannot plan a job as requested: {why}")
             }
         }
     }
@@ -61,32 +61,32 @@ impl Driver {
             }
             Notice::StoreLost(why) => {
                 cluster.figures.losses += 1;
-                tracing::warn!("the store is lost: {why}. Jobs go on; what users ask for waits");
+                tracing::warn!("no contact with the store: {why}. Jobs keep running; users' requests are queued");
                 cluster.problem = Some(why.to_string());
             }
             Notice::StoreBack(ns) => {
                 cluster.problem = None;
-                tracing::info!(after_ms = ns / 1_000_000, "the store is back");
+                tracing::info!(after_ms = ns / 1_000_000, "the store answers again");
             }
             Notice::Unusable(why) if cluster.member().alarm().is_some() => {
                 tracing::error!(
-                    "what lies in the cluster's store cannot be used: {why}. Jobs go on, nothing is planned and nothing is ended; \
-                     `cosched cluster repair` says what can be done"
+                    "the data in the cluster's store cannot be used: {why}. Jobs keep running; no job is planned or ended; \
+                     `cosched cluster repair` shows what can be done"
                 );
                 cluster.problem = Some(why);
             }
             Notice::KeyGone(key) => {
-                tracing::warn!(key, "somebody has deleted a key from the store; it is written again");
+                tracing::warn!(key, "a key was deleted from the store by another program; it is written again");
                 cluster.rewritten.insert(key, tokio::time::Instant::now());
             }
             Notice::Unusable(why) | Notice::Out(why) => {
-                tracing::error!("no part in the cluster: {why}");
+                tracing::error!("this node cannot take part in the cluster: {why}");
                 cluster.problem = Some(why);
             }
             Notice::NodeSilent(name) => {
                 tracing::warn!(
                     node = name,
-                    "a node is silent: its jobs go on there, its gangs that span nodes have no slots"
+                    "a node is unreachable: its jobs keep running there, its gangs that span nodes have no slots"
                 );
             }
             Notice::NodeLeft(name) => tracing::warn!(node = name, "a node left; its CPUs are free"),

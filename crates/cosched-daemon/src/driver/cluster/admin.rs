@@ -32,9 +32,9 @@ impl Driver {
 }
 
 fn no_store() -> ErrorBody {
-    let why = "this machine is alone, and what it knows is in its state directory";
+    let why = "this machine is not in a cluster; its state is in its state directory";
     let hint = "To keep a copy, copy that directory while no daemon runs.";
-    refuse(ErrorCode::Unsupported, "there is no cluster's store", why, hint)
+    refuse(ErrorCode::Unsupported, "there is no cluster store", why, hint)
 }
 
 /// The state that one request needs.
@@ -49,9 +49,12 @@ impl Work {
             Op::Export => self.export().await.map(|backup| Reply::Backup(Box::new(backup))),
             Op::Import(request) => self.import(*request).await.map(Reply::Repair),
             Op::Repair(request) => self.repair(request.carry_out).await.map(Reply::Repair),
-            _ => {
-                Err(refuse(ErrorCode::Invalid, "this is no request for the store", "it is another path", "Ask there."))
-            }
+            _ => Err(refuse(
+                ErrorCode::Invalid,
+                "this is not a request for the store",
+                "it is another path",
+                "Ask there.",
+            )),
         }
     }
 
@@ -96,7 +99,7 @@ impl Work {
 
     async fn import(self, request: ImportRequest) -> Answer<RepairReport> {
         let ImportRequest { backup, carry_out } = request;
-        let what = "the backup is not brought back";
+        let what = "the backup is not restored";
         if backup.format != BACKUP_FORMAT || backup.version != BACKUP_VERSION {
             let why = format!(
                 "it is `{}` version {}, and not {BACKUP_FORMAT} {BACKUP_VERSION}",
@@ -106,8 +109,8 @@ impl Work {
             return Err(refuse(ErrorCode::Invalid, what, why, hint));
         }
         if backup.cluster != self.config.name {
-            let why = format!("it is of cluster {}, and this is {}", backup.cluster, self.config.name);
-            return Err(refuse(ErrorCode::Invalid, what, why, "Bring it back on a node of that cluster."));
+            let why = format!("it is a backup of cluster {}, and this is {}", backup.cluster, self.config.name);
+            return Err(refuse(ErrorCode::Invalid, what, why, "Restore it on a node of that cluster."));
         }
         let (link, entries) = self.read().await?;
         let import = backup::import(&self.known, &backup.keys, &entries).map_err(|e| cannot(what, e))?;
@@ -122,11 +125,11 @@ async fn finish(mut link: Link, says: Vec<String>, ops: Vec<StoreOp>, carry_out:
     for (at, op) in ops.into_iter().enumerate() {
         let why = match link.once(op).await {
             Ok((true, _)) => continue,
-            Ok((false, _)) => "somebody else has changed the store meanwhile".to_owned(),
+            Ok((false, _)) => "the store was changed meanwhile".to_owned(),
             Err(e) => format!("{e:#}"),
         };
         let what = if at == 0 { "nothing was changed" } else { "only a part of it was done" };
-        return Err(refuse(ErrorCode::Conflict, what, why, "Jobs go on. Run the same command again."));
+        return Err(refuse(ErrorCode::Conflict, what, why, "Jobs keep running. Run the same command again."));
     }
     says.iter().for_each(|line| tracing::warn!("by an administrator: {line}"));
     Ok(RepairReport { says, done: true })

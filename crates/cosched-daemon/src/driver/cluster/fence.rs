@@ -35,7 +35,7 @@ impl Driver {
         match fences.write(self.machinery.guard.fences()) {
             Ok(()) => cluster.fenced = Some(fenced),
             // The earlier deadlines stay in force: a node that cannot write ends too many jobs, never too few.
-            Err(e) => tracing::error!("the guard cannot be told until when jobs may live: {e}"),
+            Err(e) => tracing::error!("the guard cannot be told how long jobs may run: {e}"),
         }
     }
 }

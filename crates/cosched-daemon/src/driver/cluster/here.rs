@@ -44,7 +44,7 @@ impl Driver {
         self.keep_soon(record.clone());
         let memory_bytes_max = job.ask.terms.memory_bytes_max;
         if let Err(e) = self.enter(&record, held.as_ref(), adoption.as_ref(), memory_bytes_max) {
-            tracing::error!(id, "the job cannot begin here: {} ({})", e.what, e.why);
+            tracing::error!(id, "the job cannot start here: {} ({})", e.what, e.why);
             self.remember(id, |record| {
                 record.event(unix_ms(), "lost", e.why.clone());
                 (record.lost, record.ended_unix_ms) = (true, Some(unix_ms()));
@@ -58,7 +58,7 @@ impl Driver {
         let populated = self.live.get(&id).is_some_and(|live| live.cgroup.populated().unwrap_or(false));
         let comes = job.ask.main.is_none_or(super::mains::lives);
         self.cluster.handle(Input::Began(JobId(id), Began { populated, comes }));
-        tracing::info!(id, spans, lead, cpus = part.cpus, "a job begins here");
+        tracing::info!(id, spans, lead, cpus = part.cpus, "a job starts here");
         if lead && job.attempt > 0 {
             self.launch_anew(&job);
         }
@@ -95,7 +95,7 @@ impl Driver {
             Why::Reason(reason) => (None, format!("signal {signal}: {reason}")),
         };
         let Some(live) = self.live.get_mut(&id) else { return };
-        tracing::info!(id, why, "a job gets a signal here");
+        tracing::info!(id, why, "a signal was sent to a job here");
         let sent = match signal {
             SIGKILL => live.cgroup.kill(),
             signal => live.cgroup.signal_all(signal).map(drop),
@@ -145,10 +145,10 @@ impl Driver {
     pub(super) fn forgotten(&mut self, id: u64) {
         tracing::error!(
             id,
-            "the cluster does not know this job; its processes go on, and Linux schedules them; `cosched kill {id}` on \
-             this node ends those that are here"
+            "the cluster does not know this job; its processes keep running, scheduled by Linux; `cosched kill {id}` on \
+             this node ends those on this node"
         );
-        self.remember(id, |record| record.event(unix_ms(), "forgotten", "the cluster does not know it any more"));
+        self.remember(id, |record| record.event(unix_ms(), "forgotten", "the cluster no longer knows it"));
     }
 
     /// Reports how a job has ended here, from its record.

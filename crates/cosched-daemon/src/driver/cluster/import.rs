@@ -40,7 +40,7 @@ pub(in super::super) fn import(
         Some(node) => node,
         None => {
             begin((store, state), config, settings.clone())?;
-            node_of(store.own())?.context("the store of this machine could not be begun")?
+            node_of(store.own())?.context("the store of this machine could not be created")?
         }
     };
     let new: Vec<&Record> = strangers.iter().filter(|record| !known.contains(&record.id)).collect();
@@ -58,7 +58,7 @@ pub(in super::super) fn import(
         state.jobs.insert(record.id, record);
     }
     store.pay_all(state);
-    tracing::info!(jobs = count, "jobs of a daemon of before are in the store now");
+    tracing::info!(jobs = count, "jobs of an earlier daemon were taken over into the store");
     Ok(())
 }
 

@@ -48,10 +48,8 @@ impl Driver {
                 self.report_end_of(id, child);
             }
             Err(e) => {
-                tracing::error!(id, "the job could not be started anew: {e}");
-                self.remember(id, |record| {
-                    record.event(unix_ms(), "lost", format!("it could not be started anew: {e}"))
-                });
+                tracing::error!(id, "the job could not be restarted: {e}");
+                self.remember(id, |record| record.event(unix_ms(), "lost", format!("it could not be restarted: {e}")));
                 self.cluster.node.close(JobId(id));
             }
         }

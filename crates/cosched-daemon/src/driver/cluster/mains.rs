@@ -24,7 +24,10 @@ impl Driver {
             cluster.member().mains().filter(|(_, main)| !lives(*main)).map(|(JobId(id), _)| id).collect();
         let before = std::mem::replace(&mut cluster.mains_gone, gone.clone());
         for id in gone.intersection(&before) {
-            tracing::warn!(id, "the job's main process is gone, and nobody has said so: the job ends when it is empty");
+            tracing::warn!(
+                id,
+                "the job's main process no longer exists, and its launcher did not report its end: the job ends when its cgroup is empty"
+            );
             self.cluster.tell(|member, now| member.main_ended(now, JobId(*id), 0, Exit::default()));
         }
     }

@@ -436,7 +436,7 @@ impl Driver {
             }
         };
         if tokio::time::timeout(Duration::from_secs(2), left).await.is_err() {
-            tracing::info!("the store did not answer; the node's lease runs out by itself");
+            tracing::info!("the store did not answer; the node's lease will expire");
         }
     }
 }

@@ -80,7 +80,7 @@ impl Driver {
         if differ {
             tracing::warn!(
                 cluster = cluster.name,
-                "the queues of the configuration are not the cluster's, which hold: `cosched queues` shows them, and \
+                "the queues of the configuration differ from the cluster's and are ignored: `cosched queues` shows them, and \
                  `cosched queues set FILE` changes them for all nodes"
             );
         }
@@ -121,13 +121,14 @@ impl Cluster {
 }
 
 fn silent(name: &str) -> ErrorBody {
-    let why = "it has joined, and has not said so yet";
-    refuse(ErrorCode::Conflict, format!("how busy node {name} is is not known"), why, "Ask again in a moment.")
+    let why = "it has joined, and has not reported its load yet";
+    refuse(ErrorCode::Conflict, format!("the load of node {name} is not known"), why, "Ask again in a moment.")
 }
 
 /// Checks the settings of fair share.
 fn check_fair_share(read: cosched_api::FairShare) -> Answer<Option<wire::FairShare>> {
-    let wrong = |why| invalid("the queues are not changed", why, "Give durations; a weight of 0s is none.");
+    let wrong =
+        |why| invalid("the queues are not changed", why, "Give durations; a weight of 0s switches fair share off.");
     Ok(fair_share_of(read).map_err(wrong)?.map(Into::into))
 }
 
@@ -146,7 +147,7 @@ fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
             ));
         }
         if queues[..at].iter().any(|other| other.name == queue.name) {
-            let why = format!("the queue `{}` is there twice", queue.name);
+            let why = format!("the queue `{}` is listed twice", queue.name);
             return Err(invalid(what, why, "Give each queue a name of its own."));
         }
     }
@@ -161,12 +162,12 @@ fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
 pub(super) fn check_policy(request: &PolicyRequest, node_lease: Duration) -> Answer<()> {
     machine::check_slot_length(request.slot_length_ms)?;
     if let Some(ceiling) = request.ceiling.filter(|ceiling| !(0.01..=1.0).contains(ceiling)) {
-        let hint = "It is a part of a node's CPU time: 0.8 leaves a fifth to everybody else.";
+        let hint = "It is a part of a node's CPU time: 0.8 leaves a fifth to processes outside jobs.";
         return Err(invalid(format!("the ceiling cannot be {ceiling}"), "it is out of range: 0.01 to 1", hint));
     }
     if let Some(rows) = request.rows_max.filter(|rows| !ROWS.contains(rows)) {
         return Err(invalid(
-            format!("there cannot be {rows} rows at most"),
+            format!("the most rows cannot be {rows}"),
             "it is out of range: 1 to 1000",
             "64 is the default.",
         ));
@@ -174,8 +175,12 @@ pub(super) fn check_policy(request: &PolicyRequest, node_lease: Duration) -> Ans
     for shares in [request.shares, request.off_hours].into_iter().flatten() {
         let all = [shares.express, shares.interactive, shares.batch, shares.standby];
         if let Some(share) = all.into_iter().find(|share| !SHARES.contains(share)) {
-            let hint = "What counts is how they stand to each other: 12, 6, 3 and 1, for example.";
-            return Err(invalid(format!("a class cannot be worth {share}"), "it is out of range: 1 to 1000", hint));
+            let hint = "Only their ratios matter: 12, 6, 3 and 1, for example.";
+            return Err(invalid(
+                format!("a class cannot have the share {share}"),
+                "it is out of range: 1 to 1000",
+                hint,
+            ));
         }
     }
     check_dead_after(request, node_lease)
@@ -187,7 +192,7 @@ fn check_dead_after(request: &PolicyRequest, lease: Duration) -> Answer<()> {
     let least = 2 * lease;
     match request.node_dead_after_ms.map(Duration::from_millis) {
         Some(after) if !after.is_zero() && after < least => Err(invalid(
-            format!("nodes cannot be dead after {} ms", after.as_millis()),
+            format!("nodes cannot count as dead after {} ms", after.as_millis()),
             format!("it is less than twice `node_lease`, which is {} s", lease.as_secs()),
             "5min is the default; 0 (`never`) leaves it to operators.",
         )),

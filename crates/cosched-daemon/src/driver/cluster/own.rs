@@ -74,11 +74,11 @@ impl Driver {
 
     /// Jobs prevent a change of the configuration: it is tried again at the next start.
     pub(super) fn file_refused(&mut self, ask: &Ask, what: &str, why: &str) {
-        tracing::error!("the configuration does not hold yet: {what}: {why}");
+        tracing::error!("the configuration is not in force yet: {what}: {why}");
         self.identity.warnings.push(cosched_api::Warning {
-            what: "a part of the configuration does not hold yet".to_owned(),
+            what: "a part of the configuration is not in force yet".to_owned(),
             why: format!("{what}: {why}"),
-            hint: "Let the jobs end that are in its way, then start the daemon again.".to_owned(),
+            hint: "Wait until the jobs that prevent it have ended, then restart the daemon.".to_owned(),
         });
         let said = self.state.settings.file.iter().filter(|said| *said != ask).cloned().collect();
         self.remember_file(said);
