@@ -158,7 +158,7 @@ fn a_run_that_failed_while_the_store_was_away_leaves_no_job() {
         }
         for run in said {
             assert_eq!(run.status.code(), Some(125), "{names:?}: {}", stderr(&run));
-            assert!(stderr(&run).contains("Nothing is run"), "{names:?}: {}", stderr(&run));
+            assert!(stderr(&run).contains("Nothing was started"), "{names:?}: {}", stderr(&run));
         }
         cluster.until_met();
         // When this job has its number, the earlier requests have theirs.

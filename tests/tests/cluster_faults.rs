@@ -423,7 +423,7 @@ fn a_daemon_that_begins_without_its_store_says_that_it_does_not_know_jobs_yet() 
     for words in ["waiting for it", &words, "Nothing was changed"] {
         assert!(stderr(&unknown).contains(words), "`{words}` is missing in: {}", stderr(&unknown));
     }
-    assert!(stderr(&kept).contains("The request is kept"), "{}", stderr(&kept));
+    assert!(stderr(&kept).contains("The request is queued"), "{}", stderr(&kept));
     assert!(wait_until(|| node.job_pids(here).is_empty()), "what is here did not end at once");
     // A command that ends meanwhile does not keep its user waiting for ever.
     let out = late.wait_with_output().unwrap();

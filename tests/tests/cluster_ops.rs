@@ -69,7 +69,7 @@ fn resources_are_changed_from_any_node_and_give_others_room() {
         (&["--nodes", "n1:1:300M,n2:1:401M"][..], "401M"),
         (&["--nodes", "n1:1:1M"], "keeps its nodes"),
         (&["--nodes", "n1:1:1M,n9:1:1M"], "there is no node n9"),
-        (&["--mem", "100M"], "Say what it wants of each: n1, n2"),
+        (&["--mem", "100M"], "Give its resources on each: n1, n2"),
     ] {
         let out = other.cosched(&[&["resources", &id], args].concat());
         refused(&out, 6, if word == "401M" { "on node n2, which has" } else { word });

@@ -399,7 +399,7 @@ fn a_journal_of_garbage_or_of_somebody_else_is_never_overwritten() {
     std::os::unix::fs::chown(&journal, Some(65534), Some(65534)).unwrap();
     std::fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let unprivileged = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];
-    refuses_to_start(&d, &unprivileged, &["belongs to another user", "the daemon's own user"]);
+    refuses_to_start(&d, &unprivileged, &["belongs to another user", "the daemon's user"]);
     assert!(wait_until(|| all_run(&d, &[id])));
     std::os::unix::fs::chown(&journal, Some(0), Some(0)).unwrap();
 

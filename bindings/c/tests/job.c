@@ -125,7 +125,7 @@ static void test_limits(void) {
     uint64_t job = 77;
     cosched_resources two[2] = {{.cpus = 1}, {.node = "elsewhere", .cpus = 1}};
     CHECK_CODE(cosched_register(cosched, NULL, 0, two, 2, &job), COSCHED_ERR_UNSUPPORTED);
-    CHECK_TEXT(cosched_last_error(), "it knows one node, ");
+    CHECK_TEXT(cosched_last_error(), "its only node is ");
     CHECK_CODE(cosched_register(cosched, NULL, 0, two + 1, 1, &job), COSCHED_ERR_UNSUPPORTED);
     CHECK_TEXT(cosched_last_error(), "no node `elsewhere`");
     CHECK_CODE(cosched_node_load(cosched, "elsewhere", &(cosched_load){.cpus = 0}), COSCHED_ERR_UNSUPPORTED);

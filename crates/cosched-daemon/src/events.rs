@@ -150,7 +150,7 @@ impl EventLog {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         if place.next < ring.first {
             place.next = ring.first;
-            let gap = "events were forgotten: they were read too slowly, or too late".to_owned();
+            let gap = "events were dropped: they were read too slowly, or too late".to_owned();
             return text(EventKind::Gap, ring.first, &json(&StreamEvent { gap: Some(gap), ..event(EventKind::Gap) }));
         }
         loop {
@@ -216,8 +216,13 @@ fn sent(kind: EventKind, instance: u64, seq: u64, json: &Bytes) -> Bytes {
 }
 
 fn not_an_id(text: &str) -> cosched_api::ErrorBody {
-    let what = format!("`{}` is no id of an event", text.chars().take(80).collect::<String>());
-    refuse(ErrorCode::Invalid, what, "an id is what stood behind `id:`", "Leave it out to begin with what holds now.")
+    let what = format!("`{}` is not the id of an event", text.chars().take(80).collect::<String>());
+    refuse(
+        ErrorCode::Invalid,
+        what,
+        "an id is the text after `id:` in the stream",
+        "Leave it out to start with the present state.",
+    )
 }
 
 /// The body of a stream.

@@ -114,7 +114,7 @@ impl GuardKeeper {
         if let Ok(agent) = self.agent
             && let Err(e) = agent.disarm()
         {
-            tracing::warn!("the kernel agent's files are left: {e}");
+            tracing::warn!("the kernel agent's files could not be removed: {e}");
         }
     }
 }

@@ -59,7 +59,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
         Query::<T>::from_request_parts(parts, state).await.map(|Query(query)| Asked(query)).map_err(|e| {
             failure(refuse(
                 ErrorCode::Invalid,
-                "the part after `?` is not what this path takes",
+                "the part after `?` is not valid for this path",
                 e.body_text(),
                 "docs/schema/openapi.json shows each parameter.",
             ))
@@ -259,7 +259,7 @@ async fn ended(
     Asked(query): Asked<EndedQuery>,
 ) -> Response {
     let Ok(turn) = Arc::clone(&desk.ended.turn).acquire_owned().await else {
-        return failure(internal("the daemon is ending", "it no longer takes requests"));
+        return failure(internal("the daemon is ending", "it no longer accepts requests"));
     };
     let (path, privacy) = (desk.ended.path.clone(), desk.privacy.clone());
     let EndedQuery { since_unix_ms, until_unix_ms, uid } = query;
@@ -356,7 +356,7 @@ async fn no_such_path(method: axum::http::Method, uri: axum::http::Uri) -> Respo
         ErrorCode::NotFound,
         what,
         "The API has no such path or method",
-        "docs/schema/openapi.json lists what it has.",
+        "docs/schema/openapi.json lists all paths.",
     ))
 }
 
@@ -367,13 +367,13 @@ async fn check_version(request: Request, next: Next) -> Response {
         Ok(client) if client.major == API_VERSION.major => next.run(request).await,
         Ok(client) => failure(refuse(
             ErrorCode::Unsupported,
-            format!("this program speaks version {client} of the interface, the daemon version {API_VERSION}"),
-            "versions with another first number do not understand each other",
-            "Install program and daemon from the same release, and restart the daemon; jobs go on meanwhile.",
+            format!("this program uses version {client} of the API, the daemon version {API_VERSION}"),
+            "versions with different major numbers are incompatible",
+            "Install program and daemon from the same release, and restart the daemon; jobs keep running meanwhile.",
         )),
         Err(text) => failure(refuse(
             ErrorCode::Invalid,
-            format!("`{text}` is no version of the interface"),
+            format!("`{text}` is not a version of the API"),
             format!("the header {VERSION_HEADER} says MAJOR.MINOR"),
             format!("Send {API_VERSION}, or leave the header out."),
         )),
@@ -395,7 +395,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|e| {
         let hint = "docs/schema/openapi.json shows each body.";
-        refuse(ErrorCode::Invalid, "the request's body is not what this path takes", e.to_string(), hint)
+        refuse(ErrorCode::Invalid, "the request's body is not valid for this path", e.to_string(), hint)
     })
 }
 
@@ -430,7 +430,7 @@ impl Desk {
     async fn call(&self, peer: Peer, op: Op) -> Answer<Reply> {
         let (reply, answer) = oneshot::channel();
         if self.calls.send(Call { peer, op, reply }).await.is_err() {
-            return Err(internal("the daemon is ending", "it no longer takes requests"));
+            return Err(internal("the daemon is ending", "it no longer accepts requests"));
         }
         answer.await.unwrap_or_else(|_| Err(internal("the daemon is ending", "it ended before it answered")))
     }

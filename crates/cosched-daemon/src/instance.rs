@@ -47,7 +47,7 @@ impl Places {
         let is_inside = is_root() && self.runtime_dir.starts_with(&self.state_dir);
         is_inside.then(|| Warning {
             what: "only root reaches the daemon".to_owned(),
-            why: format!("{} is in the state's directory, which nobody else may enter", self.runtime_dir.display()),
+            why: format!("{} is in the state directory, which only root may enter", self.runtime_dir.display()),
             hint: "Give the state a directory of its own (--state-dir, or `state_dir` in cosched.toml).".to_owned(),
         })
     }
@@ -112,7 +112,7 @@ pub(crate) fn check_free(args: &Args, places: &Places) -> anyhow::Result<()> {
     let path = &places.socket;
     if !args.listen_stdin && UnixStream::connect(path).is_ok() {
         bail!(
-            "a daemon already listens on {}. Two cannot share a socket. Use it (`cosched status`), end it first, or \
+            "a daemon already listens on {}. Two cannot share a socket. Use it (`cosched status`), stop it first, or \
              give this one another --socket, --state-dir and --cgroup",
             path.display()
         );
@@ -145,7 +145,7 @@ pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<PathBuf> {
     let mode = if is_root() { 0o755 } else { 0o700 };
     private::make_directory(dir, mode).with_context(|| {
         format!(
-            "the directory {} cannot be used: whoever can change its path could lead the daemon elsewhere. Choose one \
+            "the directory {} cannot be used: another user who can change its path could redirect the daemon. Choose one \
              that is root's below directories that are, such as /run/cosched (--socket, --runtime-dir)",
             dir.display()
         )

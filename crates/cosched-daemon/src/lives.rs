@@ -29,7 +29,7 @@ pub(crate) fn begin(dir: &Path, boot: &str, instance: u64) -> BTreeSet<u64> {
     let text: String = kept.chain([&own]).map(|line| format!("{line}\n")).collect();
     if let Err(e) = write(dir, &text) {
         tracing::warn!(
-            "{}/{FILE} cannot be written: {e}. A restart waits until this daemon's lease is out",
+            "{}/{FILE} cannot be written: {e}. A restart waits until this daemon's lease has expired",
             dir.display()
         );
     }

@@ -41,7 +41,7 @@ impl ProbeKeeper {
     fn spawn(&self, tree: &Tree, slots: &SlotThread, guard: &GuardKeeper) -> Result<AsyncFd<OwnedFd>, String> {
         let probe = IdleProbe::spawn(&self.exe, tree).map_err(|e| e.to_string())?;
         // The kernel agent acts when its cgroup is empty: the probe must not be in it after the daemon and guard have ended.
-        guard.release(probe.pid()).map_err(|e| format!("it would hold the kernel agent up: {e}"))?;
+        guard.release(probe.pid()).map_err(|e| format!("it would block the kernel agent: {e}"))?;
         let pidfd = open_pidfd(probe.pid()).and_then(|fd| pollable(&fd)).map_err(|e| e.to_string())?;
         slots.set_probe(probe);
         Ok(pidfd)

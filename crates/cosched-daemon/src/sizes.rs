@@ -30,8 +30,8 @@ pub(crate) fn check(request: &JobRequest) -> Answer<()> {
         return Err(refuse(ErrorCode::Invalid, format!("{what} is too long"), why, "Give a shorter one."));
     }
     if request.nodes.len() > NODES_MAX {
-        let why = format!("it names {}, and a job has {NODES_MAX} at most", request.nodes.len());
-        return Err(refuse(ErrorCode::Invalid, "the job names too many nodes", why, "Ask for CPUs instead (`cpus`)."));
+        let why = format!("it names {}, and a job may have at most {NODES_MAX}", request.nodes.len());
+        return Err(refuse(ErrorCode::Invalid, "the job names too many nodes", why, "Request CPUs instead (`cpus`)."));
     }
     Ok(())
 }

@@ -174,7 +174,7 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
     let opened = Store::open(dir);
     if opened.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock) {
         bail!(
-            "another daemon keeps its state in {}. Two cannot share it. Use that one, or give this one another \
+            "another daemon has its state in {}. Two cannot share it. Use that one, or give this one another \
              --state-dir, --socket and --cgroup",
             dir.display()
         );
@@ -187,9 +187,9 @@ fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<War
 fn damage((aside, lines): (PathBuf, usize)) -> Warning {
     let warning = Warning {
         what: format!("{lines} lines of the state are damaged, missing or not in their place"),
-        why: "the file was changed by somebody else, is an older copy, or the disk failed".to_owned(),
+        why: "the file was changed by another program, is an older copy, or the disk failed".to_owned(),
         hint: format!(
-            "What was found was set aside as {}; all other lines were taken over. Jobs may be forgotten: compare \
+            "The damaged file was set aside as {}; all other lines were taken over. Jobs may be missing: compare \
              `cosched ps` with what should run.",
             aside.display()
         ),
@@ -200,13 +200,17 @@ fn damage((aside, lines): (PathBuf, usize)) -> Warning {
 
 fn no_state(dir: &Path, e: &io::Error) -> anyhow::Error {
     let hint = match e.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room there; jobs that run go on until then",
-        io::ErrorKind::PermissionDenied => {
-            "The directory, what is in it and what is above it have to be the daemon's own user's, and nobody else may \
-             write there: chown and chmod, or choose another --state-dir"
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "Make room there; running jobs continue until then"
         }
-        io::ErrorKind::InvalidData => "Use the version that wrote it, or move the directory away and begin anew",
-        _ => "Look at that disk, or choose another --state-dir",
+        io::ErrorKind::PermissionDenied => {
+            "The directory, its contents and the directories above it must belong to the daemon's user, and no other \
+             user may write there: chown and chmod, or choose another --state-dir"
+        }
+        io::ErrorKind::InvalidData => {
+            "Use the version that wrote it, or move the directory away and start with an empty one"
+        }
+        _ => "Check that disk, or choose another --state-dir",
     };
     anyhow::anyhow!("the state in {} cannot be opened: {e}. {hint}. Nothing was changed", dir.display())
 }
@@ -240,7 +244,7 @@ fn machinery(
     // `fair` begins with the weight of one session among others.
     let part = if let Reserve::Part(part) = config.reserve { part } else { 0.5 };
     if !tree.set_reserve(part)? {
-        tracing::info!("the weight of our subtree is not ours to set; the reserve is its parent's matter");
+        tracing::info!("the weight of our subtree cannot be set by this daemon; its parent decides the reserve");
     }
     if let Err(e) = realtime::lock_memory() {
         tracing::warn!("the memory could not be locked: {e}");
@@ -271,7 +275,7 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
         match users::user_id(name) {
             Some(uid) => admins.push(uid),
             None => {
-                bail!("`admins` names `{name}`, whom /etc/passwd does not know. Use a number for a user from elsewhere")
+                bail!("`admins` names `{name}`, which is not in /etc/passwd. Use a number for a user from elsewhere")
             }
         }
     }
@@ -336,7 +340,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = open_state(dir.path()).unwrap();
         let e = open_state(dir.path()).map(drop).unwrap_err().to_string();
-        assert!(e.contains("another daemon keeps its state"), "{e}");
+        assert!(e.contains("another daemon has its state"), "{e}");
         drop(first);
         assert!(open_state(dir.path()).is_ok());
     }

@@ -278,7 +278,7 @@ impl Store {
         if !self.owed.is_empty()
             && let Err(e) = self.write(state, &[])
         {
-            tracing::error!("the state could not be written, and will be tried again: {e}");
+            tracing::error!("the state could not be written, and will be written again: {e}");
         }
     }
 

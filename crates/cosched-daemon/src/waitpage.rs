@@ -182,7 +182,7 @@ pub(crate) fn sweep(dir: &Path, last_id: u64, is_kept: impl Fn(u64) -> bool) {
     }
     let remove = move || left.iter().for_each(|path| discard(path));
     if let Err(e) = std::thread::Builder::new().name("cosched-sweep".to_owned()).spawn(remove) {
-        tracing::warn!("old wait pages are left until the next start: {e}");
+        tracing::warn!("old wait pages could not be removed, and stay until the next start: {e}");
     }
 }
 

@@ -92,9 +92,9 @@ pub(crate) fn slot_share(part: f64) -> Answer<core::SlotShare> {
     let share = (0.0..=1000.0).contains(&permille).then_some(permille as u32).and_then(core::SlotShare::new);
     share.filter(|_| part <= 1.0).ok_or_else(|| {
         let percent = part * 100.0;
-        let why = "a share is the part of the time that the job runs: more than 0%, and 100% at the most";
+        let why = "a share is the part of the time that the job runs: more than 0%, and at most 100%";
         let hint = "Give for example 50%; `cosched suspend` stops a job, and the share `none` lifts the limit.";
-        refuse(api::ErrorCode::Invalid, format!("a share of {percent}% cannot be had"), why, hint)
+        refuse(api::ErrorCode::Invalid, format!("a share of {percent}% is not possible"), why, hint)
     })
 }
 

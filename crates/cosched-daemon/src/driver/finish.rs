@@ -53,7 +53,7 @@ impl Driver {
         if let Err(e) = live.cgroup.kill() {
             tracing::error!(id, "a job could not be killed: {e}");
         }
-        self.remember(id, |r| r.event(unix_ms(), "signal", "killed what the first signal had left"));
+        self.remember(id, |r| r.event(unix_ms(), "signal", "killed the processes that survived the first signal"));
     }
 
     /// Releases the resources of jobs that are over on this node.
@@ -82,7 +82,7 @@ impl Driver {
         if is_late && live.cgroup.is_adopted() {
             self.letting_go.push(live.cgroup.clone());
         } else if let Err(e) = live.cgroup.remove() {
-            tracing::warn!(id, "an ended job's cgroup is left: {e}");
+            tracing::warn!(id, "an ended job's cgroup could not be removed: {e}");
         }
         let how = match self.state.jobs.get(&id).and_then(|r| r.exit) {
             Some(exit) => describe(exit),
@@ -100,7 +100,10 @@ impl Driver {
                 "nothing of it is left here".to_owned()
             }
             None if self.state.jobs.get(&id).is_some_and(|r| r.by_api) => "it has no process (any more)".to_owned(),
-            None => "nobody saw its main process end: its launcher died, or it was moved out of its cgroup".to_owned(),
+            None => {
+                "the exit of its main process was not observed: its launcher died, or it was moved out of its cgroup"
+                    .to_owned()
+            }
         };
         let killed = out_of_memory.map(|killed| killed.to_string());
         tracing::info!(id, how, killed, "job ended");
@@ -142,7 +145,7 @@ impl Driver {
     fn forget_old(&mut self) {
         for id in old(&self.state.jobs, self.config.keep_ended, self.config.limits.record_bytes) {
             if let Err(e) = self.store.forget(&mut self.state, id) {
-                tracing::error!("an old job could not be forgotten: {e}");
+                tracing::error!("an old job's record could not be removed: {e}");
             }
         }
     }

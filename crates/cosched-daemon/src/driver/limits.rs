@@ -117,7 +117,7 @@ fn over(name: &str, have: u64, max: u64) -> api::ErrorBody {
     refuse(
         ErrorCode::Limit,
         format!("the limit of {name} of one user is reached"),
-        format!("you have {have}, and {max} is the most"),
-        "Let some of your jobs end; `cosched limits` shows what you have. An administrator sets it in [limits].",
+        format!("you have {have}, and the maximum is {max}"),
+        "Let some of your jobs end; `cosched limits` shows what you have. An administrator can raise it in [limits].",
     )
 }

@@ -70,10 +70,10 @@ impl Driver {
         let (why, hint) = match node.is_over(JobId(id)) {
             true => (
                 format!("job {id} has ended"),
-                format!("`cosched show {id}` says how; `cosched ps` lists those that live."),
+                format!("`cosched show {id}` says how; `cosched ps` lists the running jobs."),
             ),
             false => (
-                "the job has no place on this node, or none yet".to_owned(),
+                "the job has no CPUs on this node, or not yet".to_owned(),
                 format!("`cosched show {id}` lists its nodes, and what it waits for."),
             ),
         };
@@ -88,7 +88,7 @@ impl Driver {
             return Err(refuse(
                 ErrorCode::NotFound,
                 format!("process {} is not in job {id}", held.pid()),
-                "It was never added, or has left",
+                "It was never added, or was removed",
                 format!("`cosched show {id}` lists the job's processes."),
             ));
         }
@@ -99,7 +99,7 @@ impl Driver {
         let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
         leave.map_err(|why| self.refusal(why))?;
         let origin = self.way_back(peer, &record).ok_or_else(|| {
-            let why = "The cgroup that the job came from has gone, and the caller is in a job himself";
+            let why = "The cgroup that the job came from no longer exists, and the caller is in a job itself";
             refuse(ErrorCode::Conflict, what(), why, "Call from a process that is not in a job.")
         })?;
         if let Some(live) = self.live.get(&id) {
@@ -151,7 +151,7 @@ impl Driver {
         let successor = process::start_ticks(held.pid()).is_some_and(|ticks| ticks != held.start_ticks());
         if successor && let Some(origin) = origin {
             let result = self.machinery.tree.send_back(held.pid(), origin);
-            tracing::warn!(pid = held.pid(), ?result, "a process ended while it was moved, and its number was reused");
+            tracing::warn!(pid = held.pid(), ?result, "a process ended while it was moved, and its pid was reused");
         }
     }
 }
@@ -160,15 +160,15 @@ impl Driver {
 fn hold(request: &ProcessRequest) -> Answer<Held> {
     let pid = request.pid;
     if pid <= 0 {
-        let hint = "Give the number of a process as the daemon sees it: 1 or more.";
-        return Err(refuse(ErrorCode::Invalid, format!("{pid} is no process"), "process ids are positive", hint));
+        let hint = "Give the pid of a process as the daemon sees it: 1 or more.";
+        return Err(refuse(ErrorCode::Invalid, format!("{pid} is not a process"), "process ids are positive", hint));
     }
     let held = Held::open(pid).map_err(|error| not_held(pid, &error))?;
     if request.start_ticks.is_some_and(|ticks| ticks != held.start_ticks()) {
         return Err(refuse(
             ErrorCode::NotFound,
             format!("process {pid} has ended"),
-            "its number was given to another process, which is not the one that was meant",
+            "its pid was reused by another process",
             "Nothing was changed.",
         ));
     }
@@ -182,7 +182,7 @@ fn not_held(pid: i32, error: &io::Error) -> ErrorBody {
             ErrorCode::Invalid,
             format!("{pid} is a thread, not a process"),
             "a process enters a job with all its threads",
-            "Give the number of its process (getpid).",
+            "Give the pid of its process (getpid).",
         ),
         Some(3) => gone(pid),
         _ => internal(format!("process {pid} cannot be held"), error),
@@ -193,7 +193,7 @@ fn gone(pid: i32) -> ErrorBody {
     refuse(
         ErrorCode::NotFound,
         format!("there is no process {pid}"),
-        "It has ended, or never was",
+        "It has ended, or never existed",
         "Nothing was changed.",
     )
 }
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(held(own, None).unwrap().pid(), own);
         assert_eq!(held(own, Some(ticks)).unwrap().pid(), own);
         let other = held(own, Some(ticks + 1)).unwrap_err();
-        assert!(other.code == ErrorCode::NotFound && other.why.contains("given to another process"), "{other:?}");
+        assert!(other.code == ErrorCode::NotFound && other.why.contains("reused by another process"), "{other:?}");
         assert_eq!(held(i32::MAX, None).unwrap_err().code, ErrorCode::NotFound);
         for pid in [0, -1, i32::MIN] {
             assert_eq!(held(pid, None).unwrap_err().code, ErrorCode::Invalid, "{pid}");

@@ -361,7 +361,7 @@ impl Driver {
         {
             tracing::warn!("the cgroup subtree could not be removed: {e}");
         }
-        tracing::info!(jobs_left = self.live.len(), "ended; what runs goes on without a daemon");
+        tracing::info!(jobs_left = self.live.len(), "ended; jobs keep running without a daemon");
     }
 
     /// Lets the node decide what follows, until there is nothing left, and carries it out.
@@ -458,7 +458,7 @@ impl Driver {
 
     fn kept(&mut self, record: Record, put: std::io::Result<()>) {
         if let Err(e) = put {
-            tracing::error!(id = record.id, "the state could not be written, and will be tried again: {e}");
+            tracing::error!(id = record.id, "the state could not be written, and will be written again: {e}");
             self.store.owe(record.id);
             self.state.jobs.insert(record.id, record);
         }

@@ -51,7 +51,7 @@ impl Driver {
             return;
         }
         self.period.period = period;
-        tracing::info!(?period, "other shares of the classes hold from now on");
+        tracing::info!(?period, "other shares of the classes apply from now on");
         self.tell_period(period);
     }
 }

@@ -19,14 +19,14 @@ impl Driver {
         let open: Vec<Record> = self.state.jobs.values().filter(|r| !r.ended()).cloned().collect();
         for record in &open {
             if let Err(e) = self.take_back(record) {
-                tracing::warn!(id = record.id, "a job of the last run is gone: {e:#}");
+                tracing::warn!(id = record.id, "a job of the last run no longer exists: {e:#}");
                 self.end_unseen(record);
             }
         }
         for id in left {
             if !self.live.contains_key(&id) {
                 if let Err(e) = self.machinery.tree.remove_torn(id) {
-                    tracing::warn!(id, "a part of a cgroup is left: {e}");
+                    tracing::warn!(id, "a part of a cgroup could not be removed: {e}");
                 }
                 self.clear_orphan(id);
             }
@@ -93,7 +93,7 @@ impl Driver {
             tracing::warn!(id, "a cgroup holds processes of a job that is not in the state; they run unscheduled");
             self.orphans.push((id, cgroup));
         } else if let Err(e) = cgroup.remove() {
-            tracing::warn!(id, "an empty cgroup is left: {e}");
+            tracing::warn!(id, "an empty cgroup could not be removed: {e}");
         }
     }
 
@@ -106,9 +106,9 @@ impl Driver {
         let tree = self.machinery.tree.v2_dir().display();
         Some(Warning {
             what: format!("{} cgroups have processes and no job: {}", self.orphans.len(), numbers.join(", ")),
-            why: "the state does not know them: it is damaged, or an older copy of it was put back".to_owned(),
+            why: "the state does not list them: it is damaged, or an older copy of it was restored".to_owned(),
             hint: format!(
-                "They run without slots and limits of ours. End them (`echo 1 > {tree}/job-N/cgroup.kill`), or stop the \
+                "They run without slots and without cosched's limits. End them (`echo 1 > {tree}/job-N/cgroup.kill`), or stop the \
                  daemon, put the newer state back and start it: then they are jobs again."
             ),
         })

@@ -31,7 +31,7 @@ impl Driver {
         }
         Err(refuse(
             ErrorCode::Conflict,
-            "one more job without a process is refused",
+            "another job without a process is refused",
             format!("you have {EMPTY_JOBS_MAX} of them"),
             format!(
                 "Add processes to them, or wait: after {} s without one a job ends.",
@@ -99,7 +99,7 @@ impl Driver {
                 (None, _) => drop(cgroup.kill()),
             }
             if let Err(e) = cgroup.remove() {
-                tracing::warn!("the cgroup of a job that failed to start is left: {e}");
+                tracing::warn!("the cgroup of a job that failed to start could not be removed: {e}");
             }
             return Err(e);
         }
@@ -184,7 +184,7 @@ pub(super) fn check_once(request: &JobRequest) -> Answer<()> {
 pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
     refuse(
         ErrorCode::Invalid,
-        format!("no process at once for a job of {}", user_name(owner_uid)),
+        format!("a job of {} cannot be registered with a process", user_name(owner_uid)),
         "`owner_uid` names another user, and `pid` a process",
         "Register it with pid 0, then add processes that run as its owner.",
     )

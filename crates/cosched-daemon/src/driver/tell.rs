@@ -225,7 +225,9 @@ fn state_word(before: Option<JobState>, job: &Known<'_>) -> Option<(&'static str
             _ => return None,
         },
         JobState::Asleep => ("asleep", "it used no CPU".to_owned()),
-        JobState::Dropped => ("dropped", "it used no CPU for long: it has no slots until it is resumed".to_owned()),
+        JobState::Dropped => {
+            ("dropped", "it used no CPU for a long time: it has no slots until it is resumed".to_owned())
+        }
         JobState::Suspended => ("suspended", String::new()),
         JobState::Unknown => ("unknown", "the state of the cluster cannot be read".to_owned()),
         JobState::Ended => ("ended", ended()),

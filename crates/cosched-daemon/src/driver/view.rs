@@ -170,7 +170,7 @@ impl Driver {
         };
         if let Some(why) = self.store.problem() {
             let hint = format!(
-                "Make room in {}. Until then new jobs and changes are refused, and jobs that run go on.",
+                "Make room in {}. Until then new jobs and changes are refused, and running jobs continue.",
                 self.store.dir().display()
             );
             warn("the state could not be written", why.to_owned(), &hint);
@@ -200,11 +200,11 @@ impl Driver {
             warn(
                 "no idle probe is running",
                 why.to_owned(),
-                "Soft gangs are switched as strict ones: nobody tells which CPU the current gang leaves idle.",
+                "Soft gangs are switched as strict ones: it is not known which CPUs the current gang leaves idle.",
             );
         }
         if let Some(problem) = self.boosts.problem() {
-            warn("pb and dcs do not know of all messages", problem.why.clone(), &problem.hint);
+            warn("pb and dcs do not see all messages", problem.why.clone(), &problem.hint);
         }
         if let Some(why) = self.clock.holds() {
             let hint = "Let a time daemon (chrony, systemd-timesyncd) keep the clock, or set require_synchronised_clock to false.";
@@ -215,7 +215,7 @@ impl Driver {
         }
         if stats.errors > 0 {
             let why = format!("{} writes to cgroup files failed", stats.errors);
-            warn("some switches were incomplete", why, "Somebody else may be changing these cgroups; see the log.");
+            warn("some switches were incomplete", why, "Another program may be changing these cgroups; see the log.");
         }
         if stats.count > 100 && stats.late * 100 > stats.count {
             let why = format!("{} of {} switches came more than a tenth of a slot late", stats.late, stats.count);

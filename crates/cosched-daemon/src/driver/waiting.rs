@@ -70,7 +70,7 @@ impl Driver {
             }
         }
         if ticks_changed && let Err(e) = self.machinery.slots.heed_ticks(&self.identity.cpus) {
-            tracing::warn!("the CPUs do not take very short turns (--wait micro): {e}");
+            tracing::warn!("the CPUs cannot switch in very short turns (--wait micro): {e}");
         }
     }
 
@@ -82,7 +82,7 @@ impl Driver {
         }
         Err(refuse(
             ErrorCode::Unsupported,
-            "no job can wait by micro",
+            "no job can use --wait micro",
             "the daemon has no real-time priority (`cosched status` says why)",
             "Choose another way to wait, or give the daemon real-time priority.",
         ))

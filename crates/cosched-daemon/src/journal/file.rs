@@ -54,7 +54,7 @@ impl JournalFile {
             Err(e) => return Err(e),
         };
         if lines::unknown::<C>(&old) > 0 {
-            let what = "some of its lines are whole, and not of this version of coschedd";
+            let what = "some of its lines are intact, but not of this version of coschedd";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path)?;

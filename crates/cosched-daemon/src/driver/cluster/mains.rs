@@ -26,7 +26,8 @@ impl Driver {
         for id in gone.intersection(&before) {
             tracing::warn!(
                 id,
-                "the job's main process no longer exists, and its launcher did not report its end: the job ends when its cgroup is empty"
+                "the job's main process no longer exists, and its launcher did not report its end: \
+                 the job ends when its cgroup is empty"
             );
             self.cluster.tell(|member, now| member.main_ended(now, JobId(*id), 0, Exit::default()));
         }

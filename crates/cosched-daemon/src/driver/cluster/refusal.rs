@@ -11,7 +11,7 @@ use cosched_node::{ForAll, Refusal};
 /// The limit on the nodes that an error names.
 const NAMES_MAX: usize = 20;
 
-const NO_PROCESSES: &str = "It has no processes any more";
+const NO_PROCESSES: &str = "It has no processes left";
 
 impl Driver {
     pub(in super::super) fn refusal(&self, why: Refusal) -> ErrorBody {
@@ -27,25 +27,25 @@ impl Driver {
             Refusal::NoSuchNode(name) => self.no_such_node(&name),
             Refusal::Unread => {
                 let hint =
-                    "Ask again when it is back; `cosched status` shows its state. This node's own load needs no store.";
+                    "Try again when it answers; `cosched status` shows its state. This node's own load needs no store.";
                 refuse(ErrorCode::Internal, "the cluster's store does not answer", self.store_problem(), hint)
             }
             Refusal::NotTaken(why) => {
                 let hint = "`cosched status` shows the state of the store.";
-                refuse(ErrorCode::Internal, "the request is not taken", why, hint)
+                refuse(ErrorCode::Internal, "the request is not accepted", why, hint)
             }
             Refusal::Planner { what, why, hint } => refuse(ErrorCode::Conflict, what, why, hint),
             Refusal::Lost => refuse(
                 ErrorCode::Internal,
-                "what came of the request is not known",
+                "the outcome of the request is unknown",
                 "its answer was lost with the connection to the store",
-                "`cosched ps` shows what there is now.",
+                "`cosched ps` shows the present jobs.",
             ),
             Refusal::Slow { has_process } => {
                 let hint = match has_process {
-                    true => "Nothing is run. Ask again when `cosched status` shows the store in touch.",
+                    true => "Nothing was started. Try again when `cosched status` shows that the store answers.",
                     false => {
-                        "The request is kept, and carried out when the store is back. `cosched status` shows the store's state."
+                        "The request is queued, and carried out when the store answers again. `cosched status` shows the store's state."
                     }
                 };
                 refuse(ErrorCode::Internal, "the cluster's store does not answer", self.store_problem(), hint)
@@ -55,11 +55,11 @@ impl Driver {
                 ErrorCode::Conflict,
                 format!("job {job} is not started"),
                 "the process that was to run it has ended",
-                "Nothing is left of it.",
+                "The job no longer exists.",
             ),
             Refusal::CannotBegin(job) => {
                 let known = self.cluster.failures.get(&job.0).cloned();
-                known.unwrap_or_else(|| internal(format!("job {job} cannot begin"), "its node failed to"))
+                known.unwrap_or_else(|| internal(format!("job {job} cannot start"), "its node failed to"))
             }
             Refusal::NumberTaken(job) => number_taken(job.0),
             why => of_rights(why),
@@ -75,16 +75,16 @@ impl Driver {
         let cluster = &self.cluster;
         let own = &cluster.own_name;
         if cluster.alone {
-            let why = format!("this daemon is not part of a cluster: it knows one node, {own}");
+            let why = format!("this daemon is not part of a cluster: its only node is {own}");
             let what = format!("there is no node `{name}` here");
-            return refuse(ErrorCode::Unsupported, what, why, format!("Ask for {own} alone."));
+            return refuse(ErrorCode::Unsupported, what, why, format!("Request only {own}."));
         }
         let mut names: Vec<&str> = cluster.member().nodes().map(|(name, _)| name).collect();
         names.sort_unstable();
         let more = names.len().saturating_sub(NAMES_MAX);
         names.truncate(NAMES_MAX);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let hint = format!("Nodes that are there: {}{rest}.", names.join(", "));
+        let hint = format!("The nodes are: {}{rest}.", names.join(", "));
         let why = "no node of this name has a lease in the cluster now";
         refuse(ErrorCode::NotFound, format!("there is no node `{name}`"), why, hint)
     }
@@ -105,7 +105,7 @@ fn of_rights(why: Refusal) -> ErrorBody {
             forbidden(format!("job {job} stays {class}"), why, "Ask an administrator to raise it.")
         }
         Refusal::Express => forbidden(
-            "class express is not for you",
+            "you may not use class express",
             "Only administrators place jobs into it",
             "Use interactive, batch or standby, or ask an administrator.",
         ),
@@ -115,8 +115,8 @@ fn of_rights(why: Refusal) -> ErrorBody {
             "Leave out `owner_uid`: the job is yours then.",
         ),
         Refusal::ForNobody => invalid(
-            "no job for nobody",
-            "uid 4294967295 means that there is none",
+            "a job needs an owner",
+            "uid 4294967295 means no user",
             "Give the number of the user who is to own the job.",
         ),
         Refusal::ForAll { what, by } => for_all(&what, by),
@@ -129,33 +129,33 @@ fn of_resources(why: Refusal) -> ErrorBody {
     match why {
         Refusal::WantedTwice => invalid(
             "the job's resources are given twice",
-            "`nodes` stands beside `cpus` or `mem_bytes`",
+            "`nodes` is given together with `cpus` or `mem_bytes`",
             "Leave `cpus` and `mem_bytes` out, or `nodes`.",
         ),
-        Refusal::NoCpus => invalid("a job cannot have 0 CPUs", "it could never run", "Ask for 1 or more."),
+        Refusal::NoCpus => invalid("a job cannot have 0 CPUs", "it could never run", "Request 1 or more."),
         Refusal::Cpus { node, cpus, cpus_min } => invalid(
             format!("a job cannot want {cpus} CPUs and at least {cpus_min} of node {node}"),
-            "it takes 1 and more, and the second number is not the larger one",
+            "both must be 1 or more, and the second not larger than the first",
             "Correct the numbers.",
         ),
         Refusal::TooManyCpus { cpus, have } => invalid(
             format!("a job cannot have {cpus} CPUs here"),
             format!("this machine has {have}"),
-            format!("Ask for 1 to {have}."),
+            format!("Request 1 to {have}."),
         ),
         Refusal::TooMuchMemory { bytes, have_bytes } => invalid(
             format!("a job cannot have {} MiB of memory here", bytes >> 20),
             format!("this machine has {} MiB", have_bytes >> 20),
-            "Ask for less.",
+            "Request less.",
         ),
         Refusal::HowToDivide { job, mut nodes } => {
-            let why = format!("it asked for {} nodes, one by one", nodes.len());
+            let why = format!("it requested {} nodes by name", nodes.len());
             nodes.truncate(NAMES_MAX);
-            let hint = format!("Say what it wants of each: {}.", nodes.join(", "));
-            invalid(format!("how job {job} is to divide that is not said"), why, hint)
+            let hint = format!("Give its resources on each: {}.", nodes.join(", "));
+            invalid(format!("how job {job} divides that among its nodes is not given"), why, hint)
         }
         _ => {
-            let why = "`nodes` is an empty list, and neither `cpus` nor `mem_bytes` is there";
+            let why = "`nodes` is an empty list, and neither `cpus` nor `mem_bytes` is given";
             invalid("no resources are given", why, "Give one entry for each node, or `cpus`.")
         }
     }
@@ -163,14 +163,14 @@ fn of_resources(why: Refusal) -> ErrorBody {
 
 /// A request to change a job that is over.
 pub(in super::super) fn ended(id: u64) -> ErrorBody {
-    let hint = "`cosched ps` lists the jobs that run.";
+    let hint = "`cosched ps` lists the running jobs.";
     refuse(ErrorCode::Conflict, format!("job {id} has ended"), NO_PROCESSES, hint)
 }
 
 /// A job of a cluster that no longer exists runs here with this number.
 pub(super) fn number_taken(id: u64) -> ErrorBody {
-    let why = format!("another job {id}, of a cluster whose store was lost, lives here");
-    refuse(ErrorCode::Conflict, format!("job {id} cannot begin"), why, "End that one, and ask again.")
+    let why = format!("another job {id}, of a cluster whose store was lost, still runs here");
+    refuse(ErrorCode::Conflict, format!("job {id} cannot start"), why, "End that job, and try again.")
 }
 
 fn for_all(what: &ForAll, by: u32) -> ErrorBody {
@@ -181,15 +181,15 @@ fn for_all(what: &ForAll, by: u32) -> ErrorBody {
         ForAll::Policy => {
             return forbidden(
                 "the machine's policy is not yours to change",
-                format!("you are uid {by}, and it holds for the jobs of all users"),
+                format!("you are uid {by}, and it applies to the jobs of all users"),
                 "Ask an administrator, or change one job's policy: `cosched policy --job JOB gang`.",
             );
         }
     };
     forbidden(
         format!("{what} yours to change"),
-        format!("you are {}, and it concerns the jobs of all users", user_name(by)),
-        "Ask an administrator: root, and those whom `admins` in /etc/cosched.toml names.",
+        format!("you are {}, and it affects the jobs of all users", user_name(by)),
+        "Ask an administrator: root, or a user listed in `admins` in /etc/cosched.toml.",
     )
 }
 
@@ -199,15 +199,15 @@ fn decided(job: JobId, Bound { by, matter }: Bound) -> ErrorBody {
         Matter::Suspension => (format!("{who}, an administrator, has suspended it"), format!("`cosched resume {job}`")),
         Matter::Class => (
             format!("{who}, an administrator, has decided its class"),
-            format!("by `cosched class {job}` with the class of before"),
+            format!("by `cosched class {job}` with the previous class"),
         ),
         Matter::Share => (
             format!("{who}, an administrator, has decided its share"),
-            format!("by `cosched share {job}` with the share of before"),
+            format!("by `cosched share {job}` with the previous share"),
         ),
         Matter::Policy => (
             format!("{who}, an administrator, has decided its policy"),
-            format!("by `cosched policy --job {job}` with the policy of before"),
+            format!("by `cosched policy --job {job}` with the previous policy"),
         ),
     };
     let hint = format!("Ask {who} or another administrator to take that back ({back}). You can end the job.");

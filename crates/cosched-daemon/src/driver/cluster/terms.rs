@@ -32,13 +32,10 @@ impl Driver {
             return refused("a grace time is an hour at most", "Give for example 30s.");
         }
         if request.begin_unix_ms.is_some_and(|at| at > unix_ms() + BEGIN_AHEAD_MS_MAX) {
-            return refused("it is to begin in more than ten years", "Give a time that is nearer.");
+            return refused("it is to start in more than ten years", "Give an earlier time.");
         }
         if request.after.len() > AFTER_MAX {
-            return refused(
-                "it comes after more than 32 jobs",
-                "Name the last ones; those before them have ended then.",
-            );
+            return refused("it waits for more than 32 jobs", "Name the last ones; those before them have ended then.");
         }
         if request.mem_bytes_max.is_some_and(|bytes| bytes < MEMORY_BYTES_MIN) {
             return refused("a memory limit below 1 MiB leaves no room for any process", "Give for example 512M.");
@@ -64,7 +61,7 @@ impl Driver {
 pub(super) fn waits_for(reason: Reason, planned: &JobRecord) -> String {
     let Terms { begin, after, .. } = &planned.spec.terms;
     match (reason, begin, &after[..]) {
-        (Reason::WaitsForTime, Some(begin), _) => format!("it begins at {}", local_time(begin.0 / 1_000_000)),
+        (Reason::WaitsForTime, Some(begin), _) => format!("it starts at {}", local_time(begin.0 / 1_000_000)),
         (Reason::WaitsForJob, _, [first, rest @ ..]) => {
             let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
             let how = if first.ok { "to end with exit code 0" } else { "to end" };
@@ -78,7 +75,7 @@ pub(super) fn waits_for(reason: Reason, planned: &JobRecord) -> String {
 fn local_time(unix_ms: u64) -> String {
     let at = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let Some(at) = at.map(|at| at.to_zoned(jiff::tz::TimeZone::system())) else {
-        return "a time that is far".to_owned();
+        return "a time far in the future".to_owned();
     };
     let format = if at.date() == jiff::Zoned::now().date() { "%H:%M:%S" } else { "%F %H:%M:%S" };
     at.strftime(format).to_string()

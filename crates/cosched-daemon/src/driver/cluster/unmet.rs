@@ -47,8 +47,8 @@ impl Driver {
             let error = refuse(
                 ErrorCode::Internal,
                 format!("whether there is a job {id} is not known yet"),
-                format!("this daemon has begun anew, and the store of cluster {name} is not reached: {problem}"),
-                "Nothing was changed. Ask again when `cosched status` shows the store in touch, or ask on another node.",
+                format!("this daemon has restarted, and cannot reach the store of cluster {name}: {problem}"),
+                "Nothing was changed. Try again when `cosched status` shows that the store answers, or try on another node.",
             );
             let _ = reply.send(Err(error));
         }

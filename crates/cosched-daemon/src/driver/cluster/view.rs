@@ -363,13 +363,13 @@ impl Driver {
             all.push(api::Warning {
                 what: format!("this node takes no part in cluster {}", cluster.name),
                 why: why.to_owned(),
-                hint: "Jobs that run here go on. Start this daemon again when that is put right.".to_owned(),
+                hint: "Jobs on this node keep running. Fix the cause, then restart this daemon.".to_owned(),
             });
         } else if let Some(why) = cluster.member().alarm() {
             all.push(api::Warning {
-                what: format!("what lies in the store of cluster {} cannot be used", cluster.name),
+                what: format!("the data in the store of cluster {} cannot be used", cluster.name),
                 why: why.to_owned(),
-                hint: "Jobs go on; nothing is planned, and what users ask for waits. `cosched cluster repair` shows what can be \
+                hint: "Jobs keep running; nothing is planned, and users' requests are queued. `cosched cluster repair` shows what can be \
                        done, and does it with --yes."
                     .to_owned(),
             });
@@ -377,7 +377,7 @@ impl Driver {
             all.push(api::Warning {
                 what: format!("no contact with the store of cluster {}", cluster.name),
                 why: why.clone(),
-                hint: "Jobs go on; what users ask for waits. Is etcd up, and are endpoints, certificates and password right?"
+                hint: "Jobs keep running; users' requests are queued. Is etcd up, and are endpoints, certificates and password correct?"
                     .to_owned(),
             });
         }
@@ -385,9 +385,9 @@ impl Driver {
         let rewritten: Vec<&str> = rewritten.map(|(key, _)| key.as_str()).collect();
         if !rewritten.is_empty() {
             all.push(api::Warning {
-                what: "somebody has deleted keys from the cluster's store".to_owned(),
+                what: "keys were deleted from the cluster's store by another program".to_owned(),
                 why: rewritten.join(", "),
-                hint: "They were written again, and no job noticed. Nobody but cosched should write below /cosched/."
+                hint: "They were written again; no job was affected. Only cosched should write below /cosched/."
                     .to_owned(),
             });
         }
@@ -395,7 +395,7 @@ impl Driver {
             all.push(api::Warning {
                 what: "gangs that span nodes have no slots here".to_owned(),
                 why: reason.to_string(),
-                hint: "Linux schedules them until the node is well again.".to_owned(),
+                hint: "Linux schedules them until the node has recovered.".to_owned(),
             });
         }
         all
@@ -407,16 +407,24 @@ impl Driver {
         let figures = &cluster.figures;
         let state = cluster.member().state();
         let nodes = cluster.member().nodes().count();
-        all.gauge("cluster_nodes", "Nodes whose lease holds", nodes as f64);
+        all.gauge("cluster_nodes", "Nodes with a valid lease", nodes as f64);
         let gone = self.gone_nodes().count();
-        all.gauge("cluster_nodes_gone", "Nodes that were there within a week and are not", gone as f64);
+        all.gauge("cluster_nodes_gone", "Nodes without a lease that had one within the last week", gone as f64);
         let generation = state.map_or(0, |state| state.generation);
-        all.gauge("cluster_plan_generation", "The newest plan of the cluster that is known here", generation as f64);
+        all.gauge(
+            "cluster_plan_generation",
+            "Generation of the cluster's newest plan that this node knows",
+            generation as f64,
+        );
         let in_use = cluster.member().in_use().unwrap_or(0);
-        all.gauge("cluster_plan_in_use", "The plan of the cluster that this node runs, 0 for none", in_use as f64);
+        all.gauge(
+            "cluster_plan_in_use",
+            "Generation of the cluster's plan that this node uses, 0 for none",
+            in_use as f64,
+        );
         all.gauge(
             "cluster_plans_behind",
-            "Plans of the cluster that exist and were not seen here",
+            "Newer plans of the cluster that this node has not received",
             figures.behind as f64,
         );
         all.count(
@@ -424,16 +432,20 @@ impl Driver {
             "Slots in which this node ran an older plan than it should have",
             figures.missed_slots,
         );
-        all.count("cluster_plans_made", "Plans of the cluster that were made here", figures.planned);
-        all.count("cluster_conflicts", "Plans that somebody else was faster with", figures.conflicts);
+        all.count("cluster_plans_made", "Plans of the cluster that this node made", figures.planned);
+        all.count(
+            "cluster_conflicts",
+            "Plans discarded because another node had written the state first",
+            figures.conflicts,
+        );
         let up = if cluster.member().is_joined() { 1.0 } else { 0.0 };
         all.gauge("store_up", "Whether the cluster's store answers", up);
         let alarm = if cluster.member().alarm().is_some() { 1.0 } else { 0.0 };
-        all.gauge("cluster_alarm", "Whether what lies in the cluster's store cannot be used", alarm);
-        all.count("store_losses", "How often the store was lost", figures.losses);
+        all.gauge("cluster_alarm", "Whether the data in the cluster's store cannot be used", alarm);
+        all.count("store_losses", "Losses of contact with the store", figures.losses);
         all.gauge(
             "requests_waiting",
-            "Requests of users that have no answer yet",
+            "Requests of users that wait for an answer",
             cluster.member().unanswered() as f64,
         );
     }
@@ -514,7 +526,7 @@ fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::J
     let dropped = planned.place.as_ref().is_some_and(|place| job.dropped_on.len() == place.parts.len());
     match planned.stage {
         Stage::Waiting(reason) => (api::JobState::Waiting, Some(waits_for(reason, planned))),
-        Stage::Clearing => (api::JobState::Waiting, Some("its processes end, then it is started anew".to_owned())),
+        Stage::Clearing => (api::JobState::Waiting, Some("its processes end, then it is restarted".to_owned())),
         Stage::Ending(_) => (api::JobState::Running, None),
         Stage::Ready => match planned.standing {
             Standing::Suspended => (api::JobState::Suspended, None),
