@@ -110,7 +110,7 @@ fn jobs_wait_for_others_and_for_their_time_also_over_a_restart() {
     let timed = d.detach(&["--begin", "3s", "--", "true"]);
     let far = d.detach(&["--begin", "2d", "--", "true"]);
     assert_eq!(job(&d, later).waits_for.as_deref(), Some(format!("for job {first} to end").as_str()));
-    assert!(job(&d, far).waits_for.is_some_and(|why| why.contains("begins at 2")), "with its date");
+    assert!(job(&d, far).waits_for.is_some_and(|why| why.contains("starts at 2")), "with its date");
     d.kill();
     d.launch();
     assert!(wait_until(|| job(&d, later).state == JobState::Waiting));

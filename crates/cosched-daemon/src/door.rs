@@ -157,7 +157,7 @@ mod tests {
         let places = Places::new(&limits, 1000);
         let first = places.take(1).unwrap();
         let _second = places.take(1).unwrap();
-        assert!(places.take(1).unwrap_err().contains("you have 2"));
+        assert!(places.take(1).unwrap_err().contains("you may have 2"));
         let _third = places.take(2).unwrap();
         assert!(places.take(3).unwrap_err().contains("all users together may have 3"));
         drop(first);

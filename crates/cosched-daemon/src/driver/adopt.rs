@@ -359,6 +359,6 @@ mod tests {
         assert!(check_tasks("/a.service", 7, 7).is_ok());
         let refused = check_tasks("/a.service", 8, 7).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Limit);
-        assert!(refused.why.contains("8 processes and threads, and 7 is the most"), "{refused:?}");
+        assert!(refused.why.contains("8 processes and threads, and a job may have at most 7"), "{refused:?}");
     }
 }
