@@ -40,7 +40,7 @@ def attack(lab):
     is_in(run(lab.a), "running")
     beyond = run(lab.a)
     is_in(beyond, "waiting")
-    assert "as that permits to a user" in lab.job(beyond)["waits_for"], lab.job(beyond)
+    assert "the queue's limit for a user" in lab.job(beyond)["waits_for"], lab.job(beyond)
     # A large job of B's that waits for A's holds back no job that fits.
     large = run(lab.b, "--mem", "200M")
     is_in(large, "waiting")

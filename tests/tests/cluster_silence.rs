@@ -152,7 +152,7 @@ fn an_operator_says_that_a_node_is_dead() {
     assert!(stderr(&short).contains("twice `node_lease`"), "{}", stderr(&short));
     let id = cluster.gang(&[0, 1], SPIN, &[]);
     let lives = cluster.node(0).cosched(&["nodes", "--dead", "n2"]);
-    assert!(!lives.status.success() && stderr(&lives).contains("its lease is good"), "{}", stderr(&lives));
+    assert!(!lives.status.success() && stderr(&lives).contains("its lease is valid"), "{}", stderr(&lives));
     cluster.node_mut(1).kill_daemon();
     let first = cluster.node(0);
     assert!(wait_until(|| listed(first, "n2").contains("silent ")));

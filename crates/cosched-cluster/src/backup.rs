@@ -60,7 +60,7 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair,
     let keys = &known.keys;
     let key = |short: &str| format!("{}{short}", keys.prefix());
     if let Some(bad) = texts.iter().find(|(short, text)| !is_sound(keys, &key(short), text.as_bytes())) {
-        return Err(cannot(format!("its key `{}` is damaged, of another version, or none of a cluster's", bad.0)));
+        return Err(cannot(format!("its key `{}` is damaged, of another version, or not a cluster's key", bad.0)));
     }
     let state = texts.get("state").and_then(|text| decode::<State>(text.as_bytes()).ok());
     let Some(mut state) = state.filter(|_| texts.contains_key("format")) else {
@@ -81,7 +81,7 @@ pub fn import(known: &Known, texts: &Texts, entries: &[Entry]) -> Result<Repair,
             state.jobs.len()
         ),
         format!(
-            "jobs that it does not know go on, scheduled by Linux; new ones begin at number {}",
+            "jobs that are not in it keep running, scheduled by Linux; new jobs are numbered from {}",
             state.next_order + 1
         ),
     ];

@@ -68,8 +68,8 @@ pub fn repair(known: &Known, wall: Time, entries: &[Entry]) -> Result<Repair, Ca
     let found = Found::new(known, entries)?;
     if !found.has_begun(known) {
         return Err(CannotRepair {
-            why: "there are no keys of a cluster that has begun".to_owned(),
-            hint: "A cluster that has lost all begins again by itself; `cosched cluster import FILE` brings a backup back."
+            why: "the store has no keys of an existing cluster".to_owned(),
+            hint: "A cluster without any keys starts again from scratch by itself; `cosched cluster import FILE` restores a backup."
                 .to_owned(),
         });
     }
@@ -152,11 +152,11 @@ impl Found {
             (_, Some(name)) => Ok(Some(name.clone())),
             ([one, other, ..], None) => Err(CannotRepair {
                 why: format!(
-                    "{} and {} both have number {id}, and nothing tells whose it is",
+                    "{} and {} both have number {id}, and it is unknown which of them owns it",
                     keys.name(one),
                     keys.name(other)
                 ),
-                hint: format!("Put the name of the right one into {} with etcdctl, and repair again.", keys.id(id)),
+                hint: format!("Write the name of the right one to {} with etcdctl, and repair again.", keys.id(id)),
             }),
         }
     }
@@ -261,7 +261,7 @@ fn made_ns(known: &Known, found: &Found, wall: Time) -> Result<u64, CannotRepair
         Some(made_ns) => Ok(made_ns),
         // A wrong time would start jobs again that are running.
         None if found.state.is_some() => Err(CannotRepair {
-            why: format!("node {} does not know when the cluster was made", known.node),
+            why: format!("node {} does not know when the cluster was created", known.node),
             hint: "Run `cosched cluster repair` on a node that has taken part in it.".to_owned(),
         }),
         None => Ok(wall.0),
@@ -335,9 +335,9 @@ impl Work<'_> {
         let (known, found) = (self.known, self.found);
         for key in found.damaged.keys() {
             let done = match known.keys.place(key) {
-                Place::Node(name) => format!("it is deleted, and node {name} writes it again if it lives"),
+                Place::Node(name) => format!("it is deleted, and node {name} writes it again if its daemon is running"),
                 Place::Job(id) => {
-                    format!("it is deleted: what runs of job {id} goes on, scheduled by Linux, and nobody plans it")
+                    format!("it is deleted: running processes of job {id} continue, scheduled by Linux, without a plan")
                 }
                 Place::Name(_) | Place::Id(_) if self.touched.contains(key) => continue,
                 Place::Name(_) => "it is deleted, and its node gets a new number".to_owned(),
@@ -359,14 +359,14 @@ impl Work<'_> {
                 self.is_newest(kept)?;
                 let how = match kept {
                     Some(state) => format!(
-                        "it is put back as node {} knows it: plan {}, {} jobs",
+                        "it is restored from node {}: plan {}, {} jobs",
                         known.node,
                         state.generation,
                         state.jobs.len()
                     ),
                     None => format!(
-                        "node {} does not know what it was, and no living node does: it begins anew with the settings of \
-                         this node's configuration, without any job",
+                        "node {} does not know its contents, nor does any running node: it is created from scratch with \
+                         the settings of this node's configuration, without any job",
                         known.node
                     ),
                 };
@@ -385,7 +385,7 @@ impl Work<'_> {
         let planner = Planner::new(State { next_order, ..base });
         let cannot = |e: BadState| CannotRepair {
             why: format!("the state that node {} knows cannot be used: {e}", known.node),
-            hint: "Repair from another node, or bring a backup back: `cosched cluster import FILE`.".to_owned(),
+            hint: "Repair from another node, or restore a backup: `cosched cluster import FILE`.".to_owned(),
         };
         let mut planner = planner.map_err(cannot)?;
         for id in ended {
@@ -422,7 +422,10 @@ impl Work<'_> {
         for id in ended.iter().filter(|id| !found.jobs.contains_key(&id.0)) {
             let key = known.keys.job(id.0);
             if !self.touched.contains(&key) {
-                self.say(&key, format_args!("what runs of job {id} goes on, scheduled by Linux, and nobody plans it"));
+                self.say(
+                    &key,
+                    format_args!("running processes of job {id} continue, scheduled by Linux, without a plan"),
+                );
             }
         }
         ended
@@ -435,8 +438,8 @@ impl Work<'_> {
         for id in open.map(|job| job.id) {
             let key = known.keys.job(id);
             self.says.push(format!(
-                "{key}: the state does not have it; it is deleted: what runs of job {id} goes on, scheduled by Linux, and nobody \
-                 plans it"
+                "{key}: it is not in the state; it is deleted: running processes of job {id} continue, scheduled by Linux, \
+                 without a plan"
             ));
             self.delete(key);
         }
@@ -508,7 +511,7 @@ mod tests {
         }
         for named in [None, Some("c")] {
             let refused = twins(&[], named).drop_twins(&keys).unwrap_err();
-            assert!(refused.why.contains("nothing tells whose it is"), "{}", refused.why);
+            assert!(refused.why.contains("it is unknown which of them owns it"), "{}", refused.why);
         }
     }
 

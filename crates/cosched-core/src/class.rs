@@ -35,7 +35,7 @@ impl core::str::FromStr for Class {
 
     fn from_str(text: &str) -> Result<Class, String> {
         let named = Class::ALL.into_iter().find(|class| class.name() == text);
-        named.ok_or_else(|| format!("no class '{text}'; there are express, interactive, batch and standby"))
+        named.ok_or_else(|| format!("no class '{text}'; the classes are express, interactive, batch and standby"))
     }
 }
 

@@ -63,12 +63,14 @@ impl fmt::Display for Flaw {
             Flaw::TooManyCpus { at } => {
                 write!(f, "in slot {at} of the cycle gangs have more CPUs of a node than it has")
             }
-            Flaw::NotGiven(job) => write!(f, "job {job} has a slot, and no cells or the slot twice"),
+            Flaw::NotGiven(job) => write!(f, "job {job} has a slot without cells, or the same slot twice"),
             Flaw::NotAsTheCluster(job) => write!(f, "job {job} has other slots here than in the cluster's plan"),
             Flaw::OverShare(job) => write!(f, "job {job} has more slots than its share"),
-            Flaw::Turn { at } => write!(f, "turn {at} of the cycle is of a row that there is not, or rows are uneven"),
+            Flaw::Turn { at } => {
+                write!(f, "turn {at} of the cycle is of a row that does not exist, or rows are uneven")
+            }
             Flaw::Order(generation) => write!(f, "plan {generation} does not follow the one before it"),
-            Flaw::Jobs { told, there } => write!(f, "{told} jobs are told what they may do, and there are {there}"),
+            Flaw::Jobs { told, there } => write!(f, "the plan has entries for {told} jobs, and there are {there}"),
         }
     }
 }

@@ -109,7 +109,7 @@ fn two_names_with_one_number_are_an_alarm_and_a_repair_tells_whose_it_is() {
         away.iter().for_each(|node| world.start(*node));
         world.run(60 * S);
         assert!(world.running().is_superset(&before), "{away:?}: a job has ended");
-        let wrong = format!("names/n2: it has number {}, as", numbers[1].unwrap().0);
+        let wrong = format!("names/n2: it has number {}, which", numbers[1].unwrap().0);
         for host in &world.hosts {
             let alarm = host.member().unwrap().alarm().unwrap_or_default();
             assert!(alarm.contains(&wrong), "{away:?}: {alarm}");
@@ -230,7 +230,7 @@ fn a_daemon_that_has_seen_the_mark_misses_the_state_when_the_mark_is_gone() {
     let is_alarmed = |node: usize| world.hosts[node].member().unwrap().alarm().is_some();
     assert_eq!((is_alarmed(1), is_alarmed(2), world.state()), (true, true, None));
     let repair = world.repair_by(1).unwrap();
-    assert!(repair.says.iter().any(|line| line.contains("begins anew")), "{:?}", repair.says);
+    assert!(repair.says.iter().any(|line| line.contains("from scratch")), "{:?}", repair.says);
     world.start(0);
     world.run(20 * S);
     let repair = world.repair_by(0).unwrap();
@@ -247,7 +247,7 @@ fn a_state_that_nobody_knows_is_made_anew_and_what_runs_goes_on() {
     world.writes_by_hand("state", true);
     all_restarted(&mut world, |kept| *kept = None);
     let repair = world.repair_by(1).unwrap();
-    assert!(repair.says.iter().any(|line| line.contains("begins anew")), "{:?}", repair.says);
+    assert!(repair.says.iter().any(|line| line.contains("from scratch")), "{:?}", repair.says);
     world.carry_out(&repair);
     world.run(10 * S);
     assert_eq!(world.running(), before);

@@ -170,7 +170,7 @@ fn a_users_loop_leaves_room_for_others() {
     let answer = |world: &World, n: usize| world.hosts[0].answers.get(&asked[n]).cloned();
     assert_eq!(answer(&world, 1000), Some(vec![Answer::Submitted { job: 1001 }]));
     for late in [1001, 1002] {
-        assert!(refusal(answer(&world, late).as_ref()).contains("1000 of your jobs wait already"), "{late}");
+        assert!(refusal(answer(&world, late).as_ref()).contains("1000 of your jobs are waiting already"), "{late}");
     }
     for (by, n) in [(user(2), 2000), (ROOT, 2001)] {
         let ask = world.ask(0, by, waiting(n)).unwrap();

@@ -18,21 +18,21 @@ impl Batch<'_> {
     pub(super) fn terms(&self, by: By, ask: &TermsAsk) -> Result<Terms, Answer> {
         let refused = |why: String, hint: &str| Answer::refused("the job is refused", why, hint);
         if ask.after.len() > AFTER_MAX {
-            let why = format!("it comes after {} jobs, and may come after {AFTER_MAX}", ask.after.len());
+            let why = format!("it waits for the end of {} jobs, and may wait for {AFTER_MAX}", ask.after.len());
             return Err(refused(why, "Name the last ones; those before them have ended then."));
         }
         for after in &ask.after {
             let id = after.job;
             let Some(job) = self.known(id).filter(|job| by.admin || job.owner.uid == by.uid) else {
-                let why = format!("it is to come after job {id}, and you have no job {id}");
+                let why = format!("it is to start after job {id}, and you have no job {id}");
                 return Err(refused(
                     why,
-                    "`cosched ps --all` shows the jobs; those that ended long ago are forgotten.",
+                    "`cosched ps --all` shows the jobs; jobs that ended long ago are no longer listed.",
                 ));
             };
             let failed = job.end.filter(|end| after.ok && !is_ok(end.why, job));
             if failed.is_some() {
-                let why = format!("it is to come after the success of job {id}, which did not end with exit code 0");
+                let why = format!("it is to start after the success of job {id}, which did not end with exit code 0");
                 return Err(refused(why, "Run that job again, or use `--after JOB:any`."));
             }
         }

@@ -148,15 +148,19 @@ impl<'a> Batch<'a> {
                 self.input(Input::Choice(JobId(*job), (*policy).into(), (*reason).into()));
                 Ok(Answer::Done)
             }
-            (_, Some(_)) => Err(Answer::refused("this is for daemons only", "a user asked for it", "Ask for nothing.")),
-            (_, None) => Err(Answer::refused("this is for users only", "a daemon asked for it", "Ask as a user.")),
+            (_, Some(_)) => {
+                Err(Answer::refused("this is for daemons only", "a user requested it", "Leave this request out."))
+            }
+            (_, None) => {
+                Err(Answer::refused("this is for users only", "a daemon requested it", "Send the request as a user."))
+            }
         }
     }
 
     fn submit(&mut self, by: By, ask: &JobAsk, at_ns: u64) -> Outcome {
         let what = "the job is refused";
         if self.refuse_submits {
-            let why = "the jobs that there are leave no room for it in the store";
+            let why = "the existing jobs leave no room for it in the store";
             return Err(Answer::refused(what, why, "Wait until some have ended."));
         }
         if ask.class == Class::Express && !by.admin {
@@ -197,8 +201,8 @@ impl<'a> Batch<'a> {
         if by.admin || own.count() < USER_WAITING_MAX {
             return Ok(());
         }
-        let why = format!("{USER_WAITING_MAX} of your jobs wait already, and nobody may have more");
-        Err(Answer::refused("the job is refused", why, "Wait until some have begun, or end some that wait."))
+        let why = format!("{USER_WAITING_MAX} of your jobs are waiting already, which is the limit for each user");
+        Err(Answer::refused("the job is refused", why, "Wait until some have started, or end some of them."))
     }
 
     /// The job that another launcher has submitted with the same properties, if it is not about to end; for an administrator never a job
@@ -251,7 +255,7 @@ impl<'a> Batch<'a> {
         let id = self.replica.names.get(name).map(|id| NodeId(*id)).filter(|id| nodes.contains_key(id));
         id.ok_or_else(|| {
             let why = match self.replica.names.contains_key(name) {
-                true => format!("node {name} is not there: its daemon does not run, or does not reach the store"),
+                true => format!("node {name} is unreachable: its daemon is not running, or cannot reach the store"),
                 false => format!("there is no node {name}"),
             };
             let mut known: Vec<&str> = nodes.keys().take(20).map(|id| self.replica.name_of(*id)).collect();
@@ -277,13 +281,13 @@ impl<'a> Batch<'a> {
         let name = ask.queue.as_deref();
         let refused = |why: String| {
             let hint = match own[..] {
-                [] => "Ask an administrator: `cosched queues` shows whose they are.".to_owned(),
-                _ => format!("Queues for you are: {}.", own.join(", ")),
+                [] => "Ask an administrator: `cosched queues` shows who may use them.".to_owned(),
+                _ => format!("You may use: {}.", own.join(", ")),
             };
             Answer::refused("the job is refused", why, hint)
         };
         match name.or(own.first().copied()) {
-            None => Err(refused("no queue is for you".to_owned())),
+            None => Err(refused("you may not use any queue".to_owned())),
             Some(name) => match queues.iter().position(|queue| queue.name == name) {
                 None => Err(refused(format!("there is no queue {name}"))),
                 Some(at) if !may(&queues[at]) => Err(refused(format!("queue {name} is for other users"))),
@@ -296,9 +300,9 @@ impl<'a> Batch<'a> {
         let applied = self.planner.apply(self.wall, input);
         let refused = |refusal| {
             let hint = match refusal {
-                Refusal::RunTime { .. } => "Ask for less, or for another queue: `cosched queues` shows their limits.",
-                Refusal::DuplicateNode(_) => "Name each node once, with all the CPUs that the job is to have there.",
-                _ => "`cosched nodes` shows what there is.",
+                Refusal::RunTime { .. } => "Request less, or another queue: `cosched queues` shows their limits.",
+                Refusal::DuplicateNode(_) => "Name each node once, with all the CPUs that the job needs there.",
+                _ => "`cosched nodes` shows the nodes and their CPUs.",
             };
             Answer::refused(what, self.tell(refusal), hint)
         };
@@ -333,7 +337,7 @@ impl<'a> Batch<'a> {
                 )
             }
             Refusal::OthersWait(node) => {
-                format!("what node {} has left is for jobs that came before and wait for it", name(node))
+                format!("what node {} has left is reserved for earlier jobs that wait for it", name(node))
             }
             Refusal::Queue(at, Limit::Memory { wanted, most }) => {
                 let [wanted, most] = sizes([wanted, most]);
@@ -401,7 +405,7 @@ impl<'a> Batch<'a> {
         let what = "the job's resources are not changed";
         let job = self.own_job(by, id)?;
         if job.ask.once && !job.ask.want.nodes().eq(ask.nodes()) {
-            let why = "its launchers find it by its nodes";
+            let why = "its launchers find the job by its nodes";
             return Err(Answer::refused(what, why, "Name the nodes that it has."));
         }
         let want = self.want(ask, what)?;
@@ -496,7 +500,7 @@ impl<'a> Batch<'a> {
         let is_new = job.dropped_on.insert(origin.to_owned());
         if is_new && self.is_dropped(id) {
             let wall = self.wall.0;
-            self.jobs.entry(id).and_modify(|job| job.note(wall, None, "dropped: no CPU used for long"));
+            self.jobs.entry(id).and_modify(|job| job.note(wall, None, "dropped: no CPU used for a long time"));
         }
         Ok(Answer::Done)
     }

@@ -242,14 +242,16 @@ impl Member {
         self.work.stage = Stage::Resting;
         self.work.hold_until = self.now.steady + UNSOUND_NS;
         self.ensure_planner();
-        self.say(Notice::Unsound(format!("the next plan: {flaw}. The last one stays, and what was asked for waits")));
+        self.say(Notice::Unsound(format!(
+            "the next plan: {flaw}. The last one stays in force, and requests are queued"
+        )));
     }
 
     fn does_not_fit(&mut self, bytes: usize) {
         self.work.hold_until = self.now.steady + TOO_LARGE_NS;
         self.ensure_planner();
         self.say(Notice::Unusable(format!(
-            "the next state has {bytes} bytes, and the store takes {TXN_BYTES_MAX} at a time: end jobs that wait"
+            "the next state has {bytes} bytes, and the store accepts {TXN_BYTES_MAX} at a time: end waiting jobs"
         )));
     }
 

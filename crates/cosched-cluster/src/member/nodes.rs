@@ -105,14 +105,14 @@ impl Batch<'_> {
 
     /// An operator reports that a node is dead. That is refused for a live node.
     pub(super) fn dead(&mut self, by: By, name: &str) -> Result<Answer, Answer> {
-        let what = "the node is not given up";
+        let what = "the node is not declared dead";
         if !by.admin {
             return Err(Answer::refused(what, "it is for administrators", "Ask one of them."));
         }
         let id = self.any_node(name, what)?;
         if self.replica.nodes.contains_key(name) {
             let hint = "`cosched nodes --drain` keeps new jobs off it; a node is dead when its machine is off.";
-            return Err(Answer::refused(what, format!("node {name} lives: its lease is good"), hint));
+            return Err(Answer::refused(what, format!("node {name} is alive: its lease is valid"), hint));
         }
         if self.planner.state().nodes.contains_key(&id) {
             self.leave(id);

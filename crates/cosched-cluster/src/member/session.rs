@@ -402,9 +402,9 @@ impl Member {
         let name = &self.settings.name;
         if *home == self.settings.home {
             return self.give_up(format!(
-                "the name {name} is taken by a copy of this machine: a living coschedd with the same machine-id and state \
+                "the name {name} is taken by a copy of this machine: a running coschedd with the same machine-id and state \
                  directory, {home}, takes part in this cluster as {name}. Give this machine a machine-id and a `node` of its \
-                 own, and an empty state directory; the other one goes on"
+                 own, and an empty state directory; the other machine is not affected"
             ));
         }
         self.give_up(format!(
@@ -522,7 +522,8 @@ impl Member {
                 return;
             }
             if newest.is_some_and(|newest| newest < known) {
-                return self.fall(StoreError::Unavailable("the store is an earlier copy of what it was".to_owned()));
+                return self
+                    .fall(StoreError::Unavailable("the store was replaced by an earlier copy of its data".to_owned()));
             }
             self.session.untold = newest.filter(|newest| *newest > self.replica.revision);
             entries.into_iter().for_each(|entry| self.replica.put(&self.settings.keys, entry));

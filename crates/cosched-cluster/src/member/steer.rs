@@ -46,7 +46,7 @@ impl Batch<'_> {
             Err(Bound { by, matter }) => Err(Answer::refused(
                 REFUSED,
                 format!("the {matter} of job {id} was decided by an administrator (uid {by})"),
-                "Ask an administrator to take that back.",
+                "Ask an administrator to undo that.",
             )),
         }
     }

@@ -182,10 +182,10 @@ pub struct AskId(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     /// Too many requests wait.
-    #[error("{0} requests wait for the store already")]
+    #[error("{0} requests are already waiting for the store")]
     TooManyWait(usize),
     /// The request would not fit into the store.
-    #[error("the request has {bytes} bytes, and at most {most} are possible")]
+    #[error("the request has {bytes} bytes, and the maximum is {most}")]
     TooLarge {
         /// Its length, in bytes.
         bytes: usize,

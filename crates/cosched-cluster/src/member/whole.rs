@@ -29,11 +29,13 @@ impl Member {
         }
         if let Some((id, one, other)) = self.replica.twins() {
             let (one, key) = (keys.name(one), keys.name(other));
-            return Some(format!("{key}: it has number {id}, as {one} has, and a number is one node's"));
+            return Some(format!(
+                "{key}: it has number {id}, which {one} has, too, and each node needs a number of its own"
+            ));
         }
         let key = self.settings.keys.state();
         (self.settings.is_shared && self.replica.has_lost_state())
-            .then(|| format!("{key}: it is gone, and the cluster has had it: somebody has deleted it"))
+            .then(|| format!("{key}: it is missing: it existed before, and was deleted by another program"))
     }
 
     /// Either the cluster is new; or only the key of its tree was deleted, and is written again as it was.
@@ -49,7 +51,8 @@ impl Member {
                 self.make_tree(made_ns);
                 self.say(Notice::KeyGone(key));
             }
-            None => self.unusable(format!("{key}: it is gone, and the cluster has begun: somebody has deleted it")),
+            None => self
+                .unusable(format!("{key}: it is missing: every cluster has it, so it was deleted by another program")),
         }
     }
 

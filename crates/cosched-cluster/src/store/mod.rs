@@ -209,16 +209,16 @@ pub enum StoreError {
     #[error("the store does not answer: {0}")]
     Unavailable(String),
     /// Permission denied: a wrong password, a user without rights, an unknown certificate.
-    #[error("the store refuses us: {0}")]
+    #[error("the store denies access: {0}")]
     Denied(String),
     /// There is no such lease.
-    #[error("the lease is gone")]
+    #[error("the lease no longer exists")]
     LeaseNotFound,
     /// The revisions before this one were compacted.
-    #[error("the store has forgotten what was before revision {0}")]
+    #[error("the store has compacted everything before revision {0}")]
     Compacted(Revision),
     /// The revision does not exist yet.
-    #[error("the revision is yet to come")]
+    #[error("the revision is in the future")]
     FutureRevision,
     /// More than [`TXN_OPS_MAX`] operations.
     #[error("too many operations in a transaction: at most {TXN_OPS_MAX}")]
@@ -227,7 +227,7 @@ pub enum StoreError {
     #[error("the transaction is too large: at most {TXN_BYTES_MAX} bytes")]
     TooLarge,
     /// A transaction puts the same key twice.
-    #[error("a key is put twice in a transaction")]
+    #[error("a key is written twice in a transaction")]
     DuplicateKey,
     /// The store is full, or has another fault of its own.
     #[error("the store has a fault: {0}")]

@@ -68,7 +68,7 @@ pub enum FormatError {
     #[error("it is not a value of cosched: {0}")]
     NotOurs(String),
     /// Another format than expected.
-    #[error("it is of the format `{found}`, and `{expected}` belongs there")]
+    #[error("its format is `{found}`, not `{expected}`")]
     Format {
         /// The value's format.
         found: String,
@@ -77,7 +77,7 @@ pub enum FormatError {
     },
     /// Another version.
     #[error(
-        "`{format}` has version {found}, and this coschedd knows {known} only: run the same version of cosched on all nodes"
+        "`{format}` has version {found}, and this coschedd supports only {known}: run the same version of cosched on all nodes"
     )]
     Version {
         /// The format.

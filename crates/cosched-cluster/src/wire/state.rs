@@ -200,7 +200,7 @@ impl Stored for Core {
             jobs: jobs.into_iter().map(Job::known).collect(),
         };
         if state.nodes.len() < many_nodes || state.jobs.len() < many_jobs {
-            return Err("a node or a job is there twice".to_owned());
+            return Err("a node or a job is listed twice".to_owned());
         }
         Ok(state)
     }

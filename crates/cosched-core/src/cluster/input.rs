@@ -266,9 +266,9 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::OthersWait(node) => {
-                write!(f, "what node {} has left is for jobs that came before and wait for it", node.0)
+                write!(f, "what node {} has left is reserved for earlier jobs that wait for it", node.0)
             }
-            Refusal::RowsFull => f.write_str("no row of the matrix has room for that, and there may be no more rows"),
+            Refusal::RowsFull => f.write_str("no row of the matrix has room for that, and no more rows are allowed"),
             Refusal::Rows(rows) => write!(f, "{rows} rows are out of range: 1 to {}", super::change::ROWS_MAX),
             Refusal::UnknownQueue(queue) => write!(f, "there is no queue {queue}"),
             Refusal::Queue(queue, limit) => exceeded(f, *queue, limit),
@@ -280,16 +280,16 @@ impl fmt::Display for Refusal {
             Refusal::Ceiling(permille) => write!(f, "a ceiling of {permille} ‰ is out of range: 1 to 1000"),
             Refusal::RunTime { wanted, most } => {
                 let s = |ns: &u64| ns.div_ceil(1_000_000_000);
-                write!(f, "the job asks to run for {} s, and its queue permits {} s", s(wanted), most / 1_000_000_000)
+                write!(f, "the job requests {} s of run time, its queue permits {} s", s(wanted), most / 1_000_000_000)
             }
             Refusal::Share { wanted, least } => {
                 write!(f, "a share of {wanted} is less than one slot a second: {least} is the least")
             }
             Refusal::NodeDeadAfter(ns) => {
                 let least = super::change::NODE_DEAD_AFTER_NS.start() / 1_000_000_000;
-                write!(f, "a node cannot be dead after {} ms: it is {least} s to a year, or never", ns / 1_000_000)
+                write!(f, "a node cannot be dead after {} ms: give {least} s to a year, or never", ns / 1_000_000)
             }
-            Refusal::Stage(job) => write!(f, "job {job} is not in a stage in which that can be"),
+            Refusal::Stage(job) => write!(f, "the present state of job {job} does not allow that"),
         }
     }
 }

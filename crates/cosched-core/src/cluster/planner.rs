@@ -50,10 +50,10 @@ pub enum BadState {
 impl fmt::Display for BadState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadState::Cells(job) => write!(f, "the cells of job {job} cannot be"),
+            BadState::Cells(job) => write!(f, "the cells of job {job} are invalid"),
             BadState::Queue(job) => write!(f, "job {job} is in a queue that does not exist"),
             BadState::Config => f.write_str("a node without CPUs, a slot of no length, or no queue"),
-            BadState::Numbers => f.write_str("a number, a time or an amount is beyond what can be counted with"),
+            BadState::Numbers => f.write_str("a number, a time or an amount is too large"),
             BadState::Plan(flaw) => write!(f, "the plan contradicts itself: {flaw}"),
         }
     }

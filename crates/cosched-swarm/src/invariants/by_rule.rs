@@ -30,7 +30,7 @@ impl Invariant for ByRule {
             Seen::State { state, .. } => return self.look_at(state),
             Seen::Begun { job, .. } => drop(self.begun.insert(job.0)),
             Seen::Record(job) if !self.another && !self.begun.contains(&job.id) && is_finished(job) => {
-                return Err(format!("job {} has finished, and has never begun", job.id));
+                return Err(format!("job {} has finished, and has never started", job.id));
             }
             _ => (),
         }

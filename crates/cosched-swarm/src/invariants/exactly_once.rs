@@ -62,7 +62,7 @@ impl Invariant for ExactlyOnce {
                 return self.fits(name, answer);
             }
             Seen::Begun { node, job, attempt, .. } if !self.begun.insert((*node, job.0, *attempt)) => {
-                return Err(format!("job {job}, life {attempt}, is begun twice on node {node}"));
+                return Err(format!("job {job}, attempt {attempt}, is started twice on node {node}"));
             }
             Seen::Over(_) => {
                 return self.told_here.iter().try_for_each(|(name, answer)| self.fits(name, answer));

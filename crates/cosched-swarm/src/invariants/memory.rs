@@ -79,7 +79,7 @@ impl Memory {
         }
         if is_new && ending_bytes > 0 && ready_bytes + ending_bytes > most {
             return Err(format!(
-                "node {node} has {most} bytes; {ready:?} are ready, and those who end have {ending_bytes}"
+                "node {node} has {most} bytes; {ready:?} are ready, and ending ones have {ending_bytes}"
             ));
         }
         Ok(())

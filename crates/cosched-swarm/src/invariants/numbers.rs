@@ -15,7 +15,7 @@ impl Invariant for Numbers {
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::Numbered { job, node, known } if job.0 <= *known => {
-                Err(format!("there is a new job {job}, and node {node} has known job {known} for long"))
+                Err(format!("there is a new job {job}, although node {node} already knew job {known}"))
             }
             _ => Ok(()),
         }

@@ -49,7 +49,7 @@ impl Invariant for Obeyed {
             Seen::State { state, .. } => self.look_at_drained_nodes(state),
             Seen::Asked { .. } => {
                 if let Some((job, node)) = self.suspect {
-                    return Err(format!("job {job} comes to node {}, which is drained", node.0));
+                    return Err(format!("job {job} is placed on node {}, which is drained", node.0));
                 }
             }
             Seen::Done { asks, state, ids } => {

@@ -20,7 +20,7 @@ impl Invariant for OneLife {
             Seen::AnotherStore => self.another = true,
             Seen::Begun { node, job, attempt, older: Some(on) } if !self.another => {
                 return Err(format!(
-                    "life {attempt} of job {job} begins on node {node}, an earlier one goes on on {on}"
+                    "attempt {attempt} of job {job} begins on node {node} while an earlier one still runs on {on}"
                 ));
             }
             _ => (),

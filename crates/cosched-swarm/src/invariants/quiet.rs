@@ -26,7 +26,7 @@ impl Invariant for Quiet {
                 match *what {
                     "renewals" => *half += 1,
                     "checks" if *half > 0 => *half -= 1,
-                    what => return Err(format!("nothing happens, and node {node} asks the store for {what}")),
+                    what => return Err(format!("nothing happens, but node {node} sends the store {what}")),
                 }
             }
             _ => (),

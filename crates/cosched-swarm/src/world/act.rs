@@ -347,7 +347,7 @@ impl World {
         let alive = part.as_ref().is_some_and(|part| part.is_alive());
         part.into_iter().for_each(|part| part.ended = true);
         if alive {
-            self.see(&Seen::Unsound { node, why: "a job is over that has processes" });
+            self.see(&Seen::Unsound { node, why: "an ended job has processes" });
         }
         if self.broken != Some(Broken::EndsUntold) {
             self.report(node, job, attempt);

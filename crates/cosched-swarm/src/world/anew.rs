@@ -15,7 +15,7 @@ impl World {
     pub(super) fn store_becomes_another(&mut self, ns: u64) {
         let copy = self.copy.take().filter(|_| self.dice.one_in(2));
         let what = if copy.is_some() { "an earlier copy of its data" } else { "no data" };
-        self.note(|| format!("store: is to come back with {what}"));
+        self.note(|| format!("store: will come back with {what}"));
         self.another = Some(copy.unwrap_or_default());
         self.store_goes_away(ns);
     }
@@ -44,7 +44,7 @@ impl World {
         self.capacity.clear();
         (0..self.hosts.len()).for_each(|node| self.note_capacity(node));
         self.state = self.state();
-        self.note(|| "store: begins another life".to_owned());
+        self.note(|| "store: comes back with other data".to_owned());
         self.see(&Seen::AnotherStore);
         self.shows_what_there_is();
     }

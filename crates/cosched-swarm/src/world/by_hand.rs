@@ -41,7 +41,7 @@ impl World {
     }
 
     fn puts_by_hand(&mut self, key: &str, value: Option<Vec<u8>>) {
-        self.note(|| format!("store: somebody {} {key}", if value.is_none() { "deletes" } else { "damages" }));
+        self.note(|| format!("store: an operator {} {key}", if value.is_none() { "deletes" } else { "damages" }));
         let key = format!("{}{key}", self.keys.prefix());
         let change = match value {
             None => Do::Delete(Range::one(key)),
@@ -66,7 +66,7 @@ impl World {
         let generation = |node: usize| Some(self.hosts[node].member()?.known().state?.generation);
         let newest = self.state.as_ref().map(|state| state.generation);
         let is_best = |node: usize, repair: &Repair| {
-            generation(node) >= newest && !repair.says.iter().any(|line| line.contains("begins anew"))
+            generation(node) >= newest && !repair.says.iter().any(|line| line.contains("from scratch"))
         };
         let mut nodes: Vec<usize> = (0..self.hosts.len()).filter(|_| up).collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(generation(*node)));
@@ -79,11 +79,11 @@ impl World {
 
     /// An operator carries out a repair.
     pub fn carry_out(&mut self, repair: &Repair) {
-        self.note(|| format!("store: somebody repairs it: {:?}", repair.says));
+        self.note(|| format!("store: an operator repairs it: {:?}", repair.says));
         let mut store = self.store.clone();
         for op in &repair.ops {
             let done = store.call(Time(self.now), op.clone());
-            assert!(matches!(done, Ok(OpDone::Txn { succeeded: true, .. })), "a repair comes to nothing: {done:?}");
+            assert!(matches!(done, Ok(OpDone::Txn { succeeded: true, .. })), "a repair has no effect: {done:?}");
         }
         let (generation, from_slot) = self.state.as_ref().map_or((0, 0), |state| (state.generation, state.from_slot));
         let old = std::mem::replace(&mut self.store, store);

@@ -109,11 +109,11 @@ impl World {
         let why = if !member.is_joined() {
             format!("has not joined: {:?}", host.notices.last())
         } else if member.state() != Some(state) {
-            "knows another state than the store's".to_owned()
+            "knows a different state from the store's".to_owned()
         } else if using != Some(state.generation) || member.in_use() != using {
             format!("uses generation {using:?}, and the newest is {}", state.generation)
         } else if host.plan != self.hosts[0].plan {
-            "has another plan of the same generation than node 0".to_owned()
+            "has a different plan of the same generation from node 0".to_owned()
         } else if (host.behind, unanswered) != (0, 0) {
             format!("is {} generations behind, and {unanswered} requests have no answer", host.behind)
         } else {

@@ -16,11 +16,11 @@ impl World {
             0 => self.cuts_off(node, ns),
             1 => self.cuts_off(node, 60 * S),
             2 => {
-                self.note(|| format!("n{node}: hears no answers for {} s", ns / S));
+                self.note(|| format!("n{node}: receives no answers for {} s", ns / S));
                 self.hosts[node].deaf_until = self.now + ns;
             }
             3 => {
-                self.note(|| format!("n{node}: watches tell nothing for {} s", ns / S));
+                self.note(|| format!("n{node}: watches report nothing for {} s", ns / S));
                 self.hosts[node].blind_until = self.now + ns;
             }
             4 => self.loses_watches(node),
@@ -56,7 +56,7 @@ impl World {
             17 => self.weather(ns),
             18 => {
                 self.compacts = !self.compacts;
-                self.note(|| "store: compacts often, or no more".to_owned());
+                self.note(|| "store: compacts often, or no longer".to_owned());
             }
             19 => self.takes_leave(node, ns),
             20 => self.other_capacity(node),
@@ -85,7 +85,7 @@ impl World {
 
     /// The store is restarted with its data: all watches end.
     pub(super) fn store_goes_away(&mut self, ns: u64) {
-        self.note(|| format!("store: away for {} s", ns / S));
+        self.note(|| format!("store: unreachable for {} s", ns / S));
         self.store_away_until = self.now + ns;
         self.push(self.now + ns, Event::StoreIsBack);
         (0..self.hosts.len()).for_each(|node| self.loses_watches(node));
@@ -102,7 +102,7 @@ impl World {
 
     /// An operator stops a daemon in an orderly way, and restarts it later.
     fn takes_leave(&mut self, node: usize, ns: u64) {
-        self.note(|| format!("n{node}: takes leave"));
+        self.note(|| format!("n{node}: leaves the cluster"));
         self.tell(node, |member, now| member.leave(now));
         self.push(self.now + 2 * S, Event::Leaves { node, starts_after: ns });
     }

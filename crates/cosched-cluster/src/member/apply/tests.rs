@@ -287,7 +287,7 @@ fn a_user_has_so_many_jobs_that_wait_and_others_are_not_concerned() {
     let mut batch = cluster.batch(false);
     let mut ask = |by| batch.request(&Request { origin: "n0".to_owned(), by: Some(by), at_ns: 5, ask: waits() });
     assert!(ask(USER).is_ok(), "one more");
-    assert!(why(ask(USER)).contains("1000 of your jobs wait already"));
+    assert!(why(ask(USER)).contains("1000 of your jobs are waiting already"));
     assert!(ask(OTHER).is_ok());
     assert!(ask(By { uid: USER.uid, ..ROOT }).is_ok(), "an administrator may have any number");
 }
@@ -377,7 +377,7 @@ fn a_job_goes_into_the_queue_that_it_names_or_the_first_that_is_for_its_owner() 
     assert_eq!((into(USER, Some("ours")), into(ROOT, Some("ours"))), (Ok(1), Ok(1)));
     assert!(into(USER, Some("theirs")).unwrap_err().contains("queue theirs is for other users"));
     assert!(into(USER, Some("none")).unwrap_err().contains("there is no queue none"));
-    assert!(into(By { uid: 5, ..USER }, None).unwrap_err().contains("no queue is for you"));
+    assert!(into(By { uid: 5, ..USER }, None).unwrap_err().contains("you may not use any queue"));
 }
 
 #[test]

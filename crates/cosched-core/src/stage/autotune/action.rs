@@ -106,11 +106,11 @@ impl fmt::Display for Reason {
         match self {
             Reason::MayLimitAlone => f.write_str("it computes, and may limit alone"),
             Reason::LimitsAlone => f.write_str("it limits alone and CPUs are idle"),
-            Reason::BlocksAndWaitsForCpu => f.write_str("it blocks, and waits for a CPU when it could go on"),
+            Reason::BlocksAndWaitsForCpu => f.write_str("it blocks, and waits for a CPU when it could continue"),
             Reason::DoesNotLimit => f.write_str("it does not limit, and takes CPU time from what does"),
             Reason::Interrupted => f.write_str("it computes and is interrupted"),
             Reason::Wanders => f.write_str("its threads may move between the CPUs"),
-            Reason::Doubted => f.write_str("what was kept may have become useless"),
+            Reason::Doubted => f.write_str("the kept setting may have become useless"),
             Reason::Comparing => f.write_str("to compare with the old setting"),
             Reason::ComparingAgain => f.write_str("to compare with the new setting"),
             Reason::Helped { gain_ppm } => write!(f, "it helped: {:+.1} %", percent(*gain_ppm)),
