@@ -5,25 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAIN_US = 256, GRAIN_LOOPS, IMBALANCE, ITERATIONS, SECONDS, FOOTPRINT, WAIT, THREADS, JSON };
+enum { GRAIN_US = 256, GRAIN_LOOPS, IMBALANCE, ITERATIONS, SECONDS, FOOTPRINT, WAIT, THREAD_COUNT, JSON };
 
 static const struct option long_options[] = {
     {"grain-us", required_argument, NULL, GRAIN_US},   {"grain-loops", required_argument, NULL, GRAIN_LOOPS},
     {"imbalance", required_argument, NULL, IMBALANCE}, {"iterations", required_argument, NULL, ITERATIONS},
     {"seconds", required_argument, NULL, SECONDS},     {"footprint", required_argument, NULL, FOOTPRINT},
-    {"wait", required_argument, NULL, WAIT},           {"threads", required_argument, NULL, THREADS},
+    {"wait", required_argument, NULL, WAIT},           {"threads", required_argument, NULL, THREAD_COUNT},
     {"json", no_argument, NULL, JSON},                 {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
-static wait_mode parse_wait(const char *text, int openmp) {
+static wait_mode parse_wait(const char *text, barrier_team team) {
     if (!strcmp(text, "spin")) return WAIT_SPIN;
     if (!strcmp(text, "block")) return WAIT_BLOCK;
-    if (openmp && !strcmp(text, "omp")) return WAIT_OMP;
-    usage_error("--wait: '%s' is unknown; give spin%s", text, openmp ? ", block or omp" : " or block");
+    if (team == OPENMP && !strcmp(text, "omp")) return WAIT_OMP;
+    usage_error("--wait: '%s' is unknown; give spin%s", text, team == OPENMP ? ", block or omp" : " or block");
 }
 
-static void parse_one(barrier_options *o, int option, char **argv, const char *help, int openmp) {
+static void parse_one(barrier_options *o, int option, char **argv, const char *help, barrier_team team) {
     switch (option) {
     case GRAIN_US: o->grain_us = parse_number("--grain-us", optarg, 0, 1e7, "microseconds"); break;
     case GRAIN_LOOPS: o->grain_loops = parse_count("--grain-loops", optarg, 1, UINT64_C(1) << 40); break;
@@ -31,9 +31,9 @@ static void parse_one(barrier_options *o, int option, char **argv, const char *h
     case ITERATIONS: o->iterations = parse_count("--iterations", optarg, 1, UINT64_C(1) << 40); break;
     case SECONDS: o->seconds = parse_number("--seconds", optarg, 0.001, 1e6, "seconds"); break;
     case FOOTPRINT: o->footprint_bytes = parse_size_bytes("--footprint", optarg); break;
-    case WAIT: o->wait = parse_wait(optarg, openmp); break;
-    case THREADS:
-        if (!openmp) usage_error("--threads is for barrier-omp; the number of ranks is the launcher's (mpirun -n)");
+    case WAIT: o->wait = parse_wait(optarg, team); break;
+    case THREAD_COUNT:
+        if (team == RANKS) usage_error("--threads is for barrier-omp and barrier-threads; the number of ranks is the launcher's (mpirun -n)");
         o->threads = (unsigned)parse_count("--threads", optarg, 1, 4096);
         break;
     case JSON: o->json = 1; break;
@@ -42,12 +42,12 @@ static void parse_one(barrier_options *o, int option, char **argv, const char *h
     }
 }
 
-void barrier_options_parse(barrier_options *o, int argc, char **argv, const char *help, int openmp) {
+void barrier_options_parse(barrier_options *o, int argc, char **argv, const char *help, barrier_team team) {
     memset(o, 0, sizeof *o);
     o->grain_us = -1;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;)
-        parse_one(o, option, argv, help, openmp);
+        parse_one(o, option, argv, help, team);
     if (optind < argc) usage_error("'%s': this program takes options only", argv[optind]);
     if (o->grain_us >= 0 && o->grain_loops) usage_error("--grain-us and --grain-loops exclude each other; give one");
     if (o->iterations && o->seconds > 0) usage_error("--iterations and --seconds exclude each other; give one");

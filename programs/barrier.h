@@ -1,10 +1,12 @@
-/* What both barrier programs share: options, the grain, the report. */
+/* What the barrier programs share: options, the grain, the report. */
 #ifndef BARRIER_H
 #define BARRIER_H
 
 #include "common.h"
 
 typedef enum { WAIT_SPIN, WAIT_BLOCK, WAIT_OMP } wait_mode;
+
+typedef enum { RANKS, THREADS, OPENMP } barrier_team; /* what meets */
 
 typedef struct {
     double grain_us;       /* requested; 0 when the loops were given */
@@ -14,12 +16,12 @@ typedef struct {
     double seconds;
     uint64_t footprint_bytes;
     wait_mode wait;
-    unsigned threads;      /* OpenMP only; 0: as OMP_NUM_THREADS says */
+    unsigned threads;      /* not of ranks; 0: as OMP_NUM_THREADS says, or one for each CPU */
     int json;
 } barrier_options;
 
-/* `help` is the program's own text; `openmp` allows --threads and --wait omp. */
-void barrier_options_parse(barrier_options *o, int argc, char **argv, const char *help, int openmp);
+/* `help` is the program's own text; ranks have no --threads, and OpenMP alone has --wait omp. */
+void barrier_options_parse(barrier_options *o, int argc, char **argv, const char *help, barrier_team team);
 /* Turns grain_us into grain_loops, if loops were not given. */
 void barrier_calibrate(barrier_options *o);
 /* One process's computation in one iteration. */
@@ -33,7 +35,7 @@ unsigned char *barrier_memory(const barrier_options *o);
 void barrier_report(const barrier_options *o, const char *kind, unsigned members, uint64_t iterations,
                     double main_phase_s, double cpu_s, const histogram *times, unsigned wrong);
 
-/* The part of the help that both have. */
+/* The part of the help that all have. */
 #define BARRIER_HELP_OPTIONS                                                                                       \
     "      --grain-us G       CPU work of a process between two meetings, in microseconds\n"                       \
     "                         (0 to 10000000) [default: 1000]. Calibrated at start to loops of\n"                  \

@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     barrier_options options;
     static histogram times;
     program_start(argv[0]);
-    barrier_options_parse(&options, argc, argv, help, 0);
+    barrier_options_parse(&options, argc, argv, help, RANKS);
     mpi_wait_start();
     MPI_Init(&argc, &argv);
     int rank, ranks;

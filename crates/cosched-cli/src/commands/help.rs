@@ -405,7 +405,7 @@ Examples:
   cosched demo --json | jq .sentence
 
 Environment:
-  COSCHED_PROGRAMS   the directory of barrier-mpi and barrier-omp
+  COSCHED_PROGRAMS   the directory of barrier-mpi, barrier-omp and barrier-threads
   COSCHED_MPIRUN     the mpirun of the MPI that barrier-mpi was built with";
 
 pub(crate) const SHIM: &str = "\

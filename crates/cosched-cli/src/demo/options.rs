@@ -30,7 +30,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repeat: u32,
 
-    /// Path of the parallel program: barrier-mpi, barrier-omp, or another with the same options
+    /// Path of the parallel program: barrier-mpi, barrier-omp, barrier-threads, or another with the same options
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<PathBuf>,
 

@@ -34,7 +34,8 @@ impl Program {
     /// The named program or the default one, with `processes` processes per job.
     pub(crate) fn find(named: Option<&Path>, processes: usize) -> Result<Program, Failure> {
         let launcher = mpirun(None);
-        let wanted: &[&str] = if launcher.is_some() { &["barrier-mpi", "barrier-omp"] } else { &["barrier-omp"] };
+        let usual = ["barrier-mpi", "barrier-omp", "barrier-threads"];
+        let wanted = if launcher.is_some() { &usual[..] } else { &usual[1..] };
         let path = match named {
             Some(path) if path.is_file() => path.to_owned(),
             Some(path) => return Err(missing(&format!("{} is not a file", path.display()))),
@@ -42,13 +43,13 @@ impl Program {
                 .iter()
                 .flat_map(|directory| wanted.iter().map(|name| directory.join(name)))
                 .find(|path| path.is_file())
-                .ok_or_else(|| missing("barrier-mpi and barrier-omp were not found"))?,
+                .ok_or_else(|| missing("barrier-mpi, barrier-omp and barrier-threads were not found"))?,
         };
         let is_mpi = path.file_name().is_some_and(|name| name.to_string_lossy().contains("mpi"));
         match launcher {
             Some(launcher) if is_mpi => Ok(Program::mpi(&launcher, path, processes)),
             None if is_mpi => Err(missing("no mpirun was found for this MPI program")),
-            _ => Ok(Program::openmp(path, processes)),
+            _ => Ok(Program::threads(path, processes)),
         }
     }
 
@@ -59,7 +60,7 @@ impl Program {
         Program { start, environment, description, processes }
     }
 
-    fn openmp(path: PathBuf, processes: usize) -> Program {
+    fn threads(path: PathBuf, processes: usize) -> Program {
         let description = format!("{} --threads {processes}", path.display());
         let start = vec![path.into(), "--threads".into(), processes.to_string().into()];
         Program { start, environment: Vec::new(), description, processes }
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn command_lines() {
-        let program = Program::openmp("/p/barrier-omp".into(), 2);
+        let program = Program::threads("/p/barrier-omp".into(), 2);
         let words = program.command(Work { iterations: 10, grain_loops: 7 });
         let text: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(text.join(" "), "/p/barrier-omp --threads 2 --grain-loops 7 --iterations 10 --wait spin --json");
