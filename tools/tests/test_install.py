@@ -44,6 +44,18 @@ class Install(unittest.TestCase):
         self.assertEqual(self.files(), [])
         self.assertEqual([str(path) for path in (self.stage / "usr").rglob("*")], [], "no empty folder is left")
 
+    def test_debug_symbols_stay_behind(self):
+        self.install()
+        for name in ["bin/cosched", "lib/cosched/libcosched_wait.so", "lib/libcosched.a"]:
+            sections = subprocess.run(["objdump", "-h", self.stage / "usr" / name], capture_output=True, text=True, timeout=60)
+            self.assertIn(".text", sections.stdout)
+            self.assertNotIn(".debug_line", sections.stdout, name)
+        self.assertIn("cosched_open", self.symbols("lib/libcosched.a"))
+        self.assertLess(sum((self.stage / path).stat().st_size for path in self.files()), 60e6)
+
+    def symbols(self, name):
+        return subprocess.run(["nm", "-g", self.stage / "usr" / name], capture_output=True, text=True, timeout=60).stdout
+
     def test_every_document_that_is_named_is_installed(self):
         self.install()
         share = self.stage / "usr/share/doc/cosched"
