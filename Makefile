@@ -7,7 +7,7 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
-.PHONY: help setup-demo setup-bench setup-test setup-museum setup-packages build programs demo check test swarm soak kill-everywhere bench reproduce experiments museum packages docs install uninstall clean fuzz
+.PHONY: help setup-demo setup-bench setup-test setup-museum setup-packages build programs demo check test swarm soak kill-everywhere bench reproduce experiments museum packages release docs install uninstall clean fuzz
 
 help: ## this list
 	@echo "cosched lets several parallel jobs share the same processors without the collapse."
@@ -61,8 +61,11 @@ experiments: build ## a paper again: PAPER=zhang-2000, strazdins-2004, roysden-2
 museum: setup-museum build ## published collapses with the real programs, alone, under plain Linux and under cosched; ARGS=--quick, --list, …
 	@experiments/collapses/reproduce $(ARGS)
 
-packages: setup-packages ## a wheel, a tarball and a .deb in build/packages, each installed, used and removed again; ARGS=wheel
+packages: setup-packages ## wheel, tarball, .deb, .rpm, conda package in build/packages, each installed, used, removed; image, action, role tried; ARGS=wheel
 	@tools/packages $(ARGS)
+
+release: ## whether version, changelog, tag and packages agree (after make packages); changes nothing
+	@tools/release
 
 docs: ## man pages, shell completions and, where mkdocs is installed (tools/setup test), the site into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli -p cosched-columnsort
