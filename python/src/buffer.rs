@@ -43,7 +43,7 @@ impl Buffer {
         match self.views.load(Ordering::Acquire) {
             0 => lent.take().ok_or_else(over),
             views => Err(PyBufferError::new_err(format!(
-                "{views} views of the buffer (NumPy arrays, memoryviews) are still there at the end of its round; keep a \
+                "{views} views of the buffer (NumPy arrays, memoryviews) still exist at the end of its round; keep a \
                  copy instead, as numpy.array(view) or bytes(view)"
             ))),
         }

@@ -68,7 +68,7 @@ impl Run {
 }
 
 fn seconds(time_s: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(time_s).map_err(|_| PyValueError::new_err(format!("{time_s} is no time in seconds")))
+    Duration::try_from_secs_f64(time_s).map_err(|_| PyValueError::new_err(format!("{time_s} is not a time in seconds")))
 }
 
 impl How {
@@ -103,7 +103,7 @@ impl How {
 }
 
 fn unknown(what: &str, value: &str, there_are: &str) -> PyErr {
-    PyValueError::new_err(format!("'{value}' is no {what} of a stage; there are {there_are}"))
+    PyValueError::new_err(format!("'{value}' is not a {what} of a stage; valid are {there_are}"))
 }
 
 impl Graph {

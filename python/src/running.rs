@@ -66,7 +66,7 @@ pub(crate) fn report_trace(json: &str) -> PyResult<String> {
 }
 
 fn report(json: &str) -> PyResult<Report> {
-    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("this is no report: {error}")))
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("this is not a report: {error}")))
 }
 
 impl Outcome {
@@ -98,7 +98,7 @@ impl Running {
     /// when all its threads have ended.
     fn wait(&self, py: Python<'_>) -> PyResult<Outcome> {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let end = end.ok_or_else(|| PyRuntimeError::new_err("somebody waits for this run already, or did"))?;
+        let end = end.ok_or_else(|| PyRuntimeError::new_err("another thread waits or has waited for this run"))?;
         let (ended, interrupted) = wait_for(py, end, &self.control)?;
         match interrupted {
             Some(interrupted) => Err(interrupted),

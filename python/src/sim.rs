@@ -165,7 +165,7 @@ pub(crate) fn sweep_cells(
     if let Some(name) =
         description.workloads.iter().find(|name| !sources.contains_key(*name) && name.parse::<TypeMix>().is_err())
     {
-        return Err(PyValueError::new_err(format!("no workload '{name}'; there are WL1 to WL8, or give a Workload")));
+        return Err(PyValueError::new_err(format!("no workload '{name}'; give WL1 to WL8, or a Workload")));
     }
     let jobs = |wanted: &Wanted| {
         sources.get(&wanted.workload).map_or_else(|| generated(wanted), |source| source.wanted(wanted))

@@ -86,7 +86,7 @@ impl Incarnation {
 
     /// The callable. It exists between init and cleanup.
     fn work<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let work = self.work.as_ref().ok_or_else(|| PyRuntimeError::new_err("the stage has not begun"))?;
+        let work = self.work.as_ref().ok_or_else(|| PyRuntimeError::new_err("the stage has not started"))?;
         Ok(work.bind(py).clone())
     }
 

@@ -52,7 +52,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 
 def stuck(lab):
     """Whether the daemon says that a user's socket holds its thread."""
-    return any("does not let go" in warning["why"] for warning in lab.json("status")["warnings"])
+    return any("blocks the daemon's thread" in warning["why"] for warning in lab.json("status")["warnings"])
 
 
 def attack(lab):

@@ -175,7 +175,7 @@ static void settings_reach_the_threads() {
     };
     CHECK(complains(numbers("a", 1).nice(20), "auto", "a nice value is -20 to 19"));
     CHECK(complains(numbers("a", 1).scheduling(Class::fifo), "auto", "1 to 99"));
-    CHECK(complains(numbers("a", 1), "faster", "'faster' is no rule for priorities"));
+    CHECK(complains(numbers("a", 1), "faster", "'faster' is not a rule for priorities"));
 }
 
 static void a_stage_that_is_stuck_is_named_and_left_behind() {

@@ -59,7 +59,7 @@ impl Activation {
 
     fn spawn(&self, socket: &Path, listener: UnixListener, log: &File) -> io::Result<Child> {
         let mut words = self.wrapper.iter().cloned().chain([self.daemon.clone().into_os_string()]);
-        let mut command = Command::new(words.next().expect("the daemon's path is there"));
+        let mut command = Command::new(words.next().expect("the daemon's path is known"));
         command.args(words).args(["--embedded", "--listen-stdin", "--socket"]).arg(std::path::absolute(socket)?);
         command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(log.try_clone()?).stderr(log.try_clone()?);
         if self.wrapper.is_empty() {
@@ -95,10 +95,10 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
         {
             return Err(ClientError::NotStarted {
                 why: format!(
-                    "the daemon of {place} has died, and no command had started it: another one would keep it out"
+                    "the daemon of {place} has died, and was not started by a command: a daemon started here would block its restart"
                 ),
                 hint: format!(
-                    "start it again as it was (`systemctl start coschedd`), or remove {place} if it is not needed"
+                    "restart it as before (`systemctl start coschedd`), or remove {place} if it is not needed"
                 ),
             });
         }
@@ -125,7 +125,7 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
             }
             _ => {
                 let what =
-                    if said.is_empty() { what } else { format!("{what}; it said:\n    {}", said.join("\n    ")) };
+                    if said.is_empty() { what } else { format!("{what}; its output:\n    {}", said.join("\n    ")) };
                 ClientError::NotStarted { why: what, hint: format!("the whole log is {}", log_path.display()) }
             }
         }
@@ -177,7 +177,7 @@ fn first_answer(socket: &Path, timeout: Duration, child: &mut Child) -> Result<C
     // A daemon that hangs is not left behind.
     let _ = child.kill();
     let _ = child.wait();
-    Err((format!("it gave no good answer: {error}"), None))
+    Err((format!("its answer was not usable: {error}"), None))
 }
 
 /// The last ten lines that the daemon wrote since `start`.
@@ -260,7 +260,7 @@ mod tests {
         let started = dir.path().join("coschedd.started");
         for _ in 0..2 {
             let error = activate(&socket, &activation).unwrap_err().to_string();
-            assert!(error.contains("no command had started it") && !started.exists(), "{error}");
+            assert!(error.contains("was not started by a command") && !started.exists(), "{error}");
         }
         fs::write(lock_of(&socket), "a daemon was").unwrap();
         activate(&socket, &activation).unwrap_err();

@@ -234,7 +234,7 @@ impl Client {
         match lines.map_err(|source| self.failed(source))? {
             Ok(lines) => Ok(EventStream::new(lines, self.path.clone())),
             Err(response) => Err(decode::<serde_json::Value>(&response)
-                .map_or_else(|e| e, |_| ClientError::Protocol("the answer is no stream of events".to_owned()))),
+                .map_or_else(|e| e, |_| ClientError::Protocol("the answer is not a stream of events".to_owned()))),
         }
     }
 
@@ -373,7 +373,7 @@ fn decode<T: DeserializeOwned>(response: &http::Response) -> Result<T> {
 /// A refusal is reported as a version mismatch if the daemon's different version is the reason.
 fn refused(body: ErrorBody, version: Option<&str>) -> ClientError {
     let Ok(daemon) = ApiVersion::of_header(version) else {
-        return ClientError::Protocol(format!("it names a version of the interface that is none: {version:?}"));
+        return ClientError::Protocol(format!("it names an invalid version of the interface: {version:?}"));
     };
     // The answer of an older daemon to a path or a field that it does not know.
     let unknown = match body.code {

@@ -49,14 +49,14 @@ pub enum ClientError {
     },
     /// The answer does not follow this version of the interface.
     #[error(
-        "the daemon's answer was not understood\n  why: {0}\n  hint: is the socket cosched's, and is the daemon of this version?"
+        "the daemon's answer was not understood\n  why: {0}\n  hint: is this cosched's socket, and is the daemon of the same version?"
     )]
     Protocol(String),
 }
 
 fn hint_version(daemon: ApiVersion) -> &'static str {
     if daemon < API_VERSION {
-        "the daemon is older than this program: install the new one and restart it (`systemctl restart coschedd`); jobs go on"
+        "the daemon is older than this program: install the new one and restart it (`systemctl restart coschedd`); jobs keep running"
     } else {
         "this program is older than the daemon: install the version that came with the daemon, or link with its library"
     }
@@ -71,8 +71,10 @@ fn why_unreachable(path: &Path, source: &io::Error) -> String {
     match source.kind() {
         _ if is_no_socket(path) => "this is not a socket".to_owned(),
         io::ErrorKind::NotFound => "the socket does not exist: no daemon was started".to_owned(),
-        io::ErrorKind::ConnectionRefused => "the socket is there but nobody listens: the daemon has ended".to_owned(),
-        io::ErrorKind::PermissionDenied => "this user may not open the socket".to_owned(),
+        io::ErrorKind::ConnectionRefused => {
+            "the socket exists, but no daemon listens on it (connection refused): the daemon has ended".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => "this user may not open the socket (permission denied)".to_owned(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
             "the connection broke: the daemon has ended".to_owned()
         }

@@ -294,7 +294,10 @@ impl std::fmt::Display for NoPlan {
                 )
             }
             NoPlan::TooMuch { needs_bytes, memory_bytes } => {
-                write!(f, "no matrix sorts so many records in {memory_bytes} bytes of memory: {needs_bytes} are needed")
+                write!(
+                    f,
+                    "no matrix sorts this number of records in {memory_bytes} bytes of memory: {needs_bytes} are needed"
+                )
             }
             NoPlan::LongColumn { asked: (rows, columns) } => {
                 write!(

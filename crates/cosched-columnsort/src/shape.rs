@@ -147,7 +147,10 @@ impl fmt::Display for Wrong {
             Wrong::Empty => write!(f, "a matrix has at least one row and one column"),
             Wrong::Division => write!(f, "the columns have to divide the rows"),
             Wrong::TooFlat { rows_min } => {
-                write!(f, "rows >= 2 (columns - 1)^2 does not hold: so many columns need {rows_min} rows or more")
+                write!(
+                    f,
+                    "rows >= 2 (columns - 1)^2 does not hold: this number of columns needs {rows_min} rows or more"
+                )
             }
             Wrong::Processes(processes) => {
                 write!(

@@ -31,7 +31,7 @@ fn check(header: c_int, library: c_int) -> c_int {
     }
     let dotted = |number: c_int| format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000);
     let why = format!(
-        "the program was compiled for libcosched {}, and this is {}: compile it again, or install that library",
+        "the program was compiled for libcosched {}, and this is {}: recompile it, or install that library",
         dotted(header),
         dotted(library)
     );

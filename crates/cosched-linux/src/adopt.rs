@@ -119,7 +119,7 @@ impl Tree {
         let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
         let levels = path.components().count();
         if !is_plain || levels == 0 || levels > LEVELS_MAX {
-            let why = format!("it is the root of all cgroups, more than {LEVELS_MAX} levels deep, or no plain path");
+            let why = format!("it is the root of all cgroups, more than {LEVELS_MAX} levels deep, or not a plain path");
             return Err(refused(
                 &why,
                 "Name one cgroup, as in /proc/PID/cgroup: `cosched adopt --cgroup /system.slice/x.service`.",
@@ -128,12 +128,12 @@ impl Tree {
         let full = mount.join(path);
         if full.as_os_str().len() > PATH_BYTES_MAX {
             let why = format!(
-                "its full path is longer than {PATH_BYTES_MAX} bytes, and who lets it run in the end might not reach it"
+                "its full path is longer than {PATH_BYTES_MAX} bytes, and the program that thaws it at the end might not reach it"
             );
             return Err(refused(&why, "Name a cgroup above it, or give the cgroups shorter names."));
         }
         let dir = self.open_below(path).map_err(|e| {
-            let hint = "`cat /proc/PID/cgroup` shows the cgroup of a process behind `0::`.";
+            let hint = "`cat /proc/PID/cgroup` shows the cgroup of a process after `0::`.";
             refused(&format!("there is no such cgroup below {}: {e}", mount.display()), hint)
         })?;
         let facts = fstat(&dir).map_err(|e| refused(&e.to_string(), "Try again."))?;
@@ -159,7 +159,7 @@ impl Tree {
         if adoptee.full.starts_with(self.v2_dir()) || self.v2_dir().starts_with(&adoptee.full) {
             return Err((
                 "it is part of this daemon's subtree, or contains that",
-                "Jobs are there already; name another cgroup.",
+                "It contains jobs already; name another cgroup.",
             ));
         }
         if holds("self") {
@@ -212,7 +212,7 @@ impl Tree {
         let marker = self.marker_dirs(id);
         let (_, full) = marker::marked(&marker.outer)?;
         let Some((dir, _)) = marker::open_marked(&marker.outer) else {
-            let why = format!("{} has gone, or another cgroup has its path", full.display());
+            let why = format!("{} no longer exists, or another cgroup has its path", full.display());
             return Some(Err(Problem::new(format!("job {id} has no cgroup"), why, "Nothing was changed.").into()));
         };
         let relative = Path::new("/").join(full.strip_prefix(&self.layout().v2_mount).unwrap_or(&full));

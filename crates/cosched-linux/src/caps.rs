@@ -120,7 +120,7 @@ impl Tree {
     pub fn caps_left_by(&self, pid: i32) -> io::Result<Caps> {
         let content = unless_gone(cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))))?;
         match content.lines().any(|line| line.matches('/').count() > LEVELS_MAX) {
-            true => Err(io::Error::other(format!("it stands in cgroups that are nested more than {LEVELS_MAX} deep"))),
+            true => Err(io::Error::other(format!("it is in a cgroup nested more than {LEVELS_MAX} levels deep"))),
             false => Ok(self.caps_left_in(&content)),
         }
     }

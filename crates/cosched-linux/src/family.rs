@@ -115,7 +115,7 @@ impl Tree {
                 }
             }
         }
-        Err(problem("they fork faster than they are moved".into()).into())
+        Err(problem("they fork faster than they can be moved".into()).into())
     }
 }
 

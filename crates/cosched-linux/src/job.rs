@@ -448,7 +448,7 @@ fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {
              of the job"
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "it stands outside of the cgroup that is delegated to you: start it in the same scope as the daemon, or ask \
+            "it is outside the cgroup that is delegated to you: start it in the same scope as the daemon, or ask \
              the administrator to run coschedd as a service"
         }
         _ => return TreeError::io("write", path)(error),

@@ -175,7 +175,7 @@ impl KernelAgent {
             Ok(false) => Err(Problem::new(
                 WHAT,
                 format!("it did not run {} within {} s", self.file(LINK).display(), TEST_TIME_MAX.as_secs()),
-                "in a container the kernel looks for the program outside; the guard process alone keeps watch then",
+                "in a container the kernel looks for the program outside; then only the guard process keeps watch",
             )),
             Err(e) => Err(failed("try", &dir, &e)),
         }
@@ -265,7 +265,7 @@ fn remove_hierarchy(mount: &Path, instance: &str) -> io::Result<()> {
 }
 
 fn failed(action: &str, path: &Path, error: &io::Error) -> Problem {
-    let hint = "this needs root and a kernel with v1 cgroups; without it the guard process alone keeps watch";
+    let hint = "this needs root and a kernel with v1 cgroups; without it only the guard process keeps watch";
     Problem::new(WHAT, format!("cannot {action} {}: {error}", path.display()), hint)
 }
 

@@ -64,7 +64,7 @@ fn first_of(path: &Path) -> io::Result<u32> {
 
 fn list(path: &Path) -> io::Result<Vec<u32>> {
     let text = cgfile::read(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
-    cpulist::parse(&text).ok_or_else(|| io::Error::other(format!("{} is no list of CPUs", path.display())))
+    cpulist::parse(&text).ok_or_else(|| io::Error::other(format!("{} is not a list of CPUs", path.display())))
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
         fs::remove_dir_all(base.path().join("cpu/cpu0/cache")).unwrap();
         assert_eq!(read_at(base.path(), &[0]).unwrap()[0].cache, 0, "no caches are told of: the socket");
         put(base.path(), "cpu/cpu0/topology/thread_siblings_list", "zero");
-        assert!(read_at(base.path(), &[0]).unwrap_err().to_string().contains("is no list of CPUs"));
+        assert!(read_at(base.path(), &[0]).unwrap_err().to_string().contains("is not a list of CPUs"));
         assert!(read_at(base.path(), &[9]).is_err());
     }
 

@@ -128,7 +128,7 @@ fn parse_user(text: &str) -> Result<Option<User>, String> {
     let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
     match numbers.map_err(|e| format!("{text}: {e}"))?.split_first() {
         Some((&uid, groups)) if !groups.is_empty() => Ok(Some(User { uid, groups: groups.to_vec() })),
-        _ => Err(format!("{text}: a user and his groups")),
+        _ => Err(format!("{text}: a user and its groups")),
     }
 }
 

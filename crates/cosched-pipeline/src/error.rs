@@ -31,7 +31,7 @@ pub enum GraphError {
         "stage '{0}' begins a path and has several incarnations: let one stage number the blocks and replicate the next"
     )]
     ReplicatedSource(String),
-    #[error("stage '{0}' has 0 incarnations: nobody would work on its buffers")]
+    #[error("stage '{0}' has 0 incarnations: its buffers would never be processed")]
     NoIncarnations(String),
     #[error(
         "stage '{0}' begins a path and is in the middle of another: only a Body can tell its empty buffers from the others"
@@ -44,11 +44,11 @@ pub enum GraphError {
          would never come"
     )]
     RepeatNeedsBuffers { thread: String, repeat: usize, path: String, buffers: usize },
-    #[error("the buffers of path '{path}' ({buffers} of {size_bytes} bytes) cannot be had: {why}")]
+    #[error("the buffers of path '{path}' ({buffers} of {size_bytes} bytes) cannot be allocated: {why}")]
     Memory { path: String, buffers: usize, size_bytes: usize, why: String },
     #[error("0 workers: stages that compute would never run; leave the number out for one per CPU")]
     NoWorkers,
-    #[error("stage '{stage}' asks for {error}")]
+    #[error("stage '{stage}' requests {error}")]
     Settings { stage: String, error: crate::priority::SettingsError },
     #[error("the CPUs that this process may use cannot be read: {0}")]
     Cpus(String),
@@ -70,7 +70,7 @@ pub enum GraphError {
     NotReplicable(String),
     #[error(
         "stages on path '{path}' hold up to {held} buffers while they wait for the next, and the path has {buffers}: they \
-         would wait for ever; give it at least {}",
+         would wait forever; give it at least {}",
         held + 1
     )]
     HoldsAll { path: String, held: usize, buffers: usize },

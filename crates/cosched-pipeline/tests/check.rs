@@ -56,7 +56,7 @@ fn memory_that_is_not_there() {
     let line = Pipeline::new("g").buffers(3, 1 << 60).stage(stage("s"));
     let failure = line.run(&Options::default()).unwrap_err();
     assert!(matches!(failure.cause, Cause::Graph(GraphError::Memory { buffers: 3, .. })), "{failure}");
-    assert!(failure.to_string().contains("cannot be had"), "{failure}");
+    assert!(failure.to_string().contains("cannot be allocated"), "{failure}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn adjusting_once_lowers_on_a_backlog_for_good() {
         assert_eq!((nices[0], *nices.last().unwrap()), (base, lowered()), "{nices:?}");
         let adjusted = stage(&report, "fast");
         assert_eq!(adjusted.actions_count, 1, "{adjusted:?}");
-        assert!(adjusted.actions[0].why.contains("buffers wait behind it"), "{adjusted:?}");
+        assert!(adjusted.actions[0].why.contains("buffers wait after it"), "{adjusted:?}");
         assert!(stage(&report, "slow").actions.is_empty(), "nothing waits behind the last");
     });
 }

@@ -96,7 +96,7 @@ pub(crate) fn read_environment() {
     if let Some(text) = sys::variable(c"COSCHED_RECORD_LIMIT") {
         match text.to_str().ok().and_then(|text| text.parse().ok()) {
             Some(bytes) => LIMIT.store(bytes, Relaxed),
-            None => sys::complain("COSCHED_RECORD_LIMIT is not a number of bytes; the usual limit holds"),
+            None => sys::complain("COSCHED_RECORD_LIMIT is not a number of bytes; the default limit applies"),
         }
     }
     // The program may change its environment later.
@@ -128,7 +128,7 @@ pub(crate) fn open() {
     library::find();
     let state = library::rank_and_size(library::world()).and_then(|(rank, ranks)| State::new(directory, rank, ranks));
     if state.is_none() {
-        sys::complain("the recording of a rank cannot be written; the program runs on without");
+        sys::complain("the recording of a rank cannot be written; the program continues without it");
     } else {
         // SAFETY: no thread owns the state yet, and MPI_Init is called once.
         unsafe { *STATE.0.get() = state };

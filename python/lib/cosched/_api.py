@@ -128,7 +128,7 @@ def _answer(content: bytes) -> Any:
 
 
 def _not_understood(why: str) -> ProtocolError:
-    hint = "is the socket cosched's, and is the daemon of this version?"
+    hint = "is this cosched's socket, and is the daemon of the same version?"
     return ProtocolError("the daemon's answer was not understood", why, hint)
 
 

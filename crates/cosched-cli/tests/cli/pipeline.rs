@@ -228,7 +228,7 @@ fn files_that_are_no_reports_are_refused() {
         assert_eq!(output.status.code(), Some(code), "{message}");
         assert!(message.contains(part) && message.contains("hint: ") && output.stdout.is_empty(), "{message}");
     };
-    refused("hello", 6, "it is no report of a pipeline");
+    refused("hello", 6, "it is not a report of a pipeline");
     refused(r#"{"format":"cosched-bench-1"}"#, 6, "its format is 'cosched-bench-1'");
     let missing = sight.output(&["pipeline", "report", "/no/such/file"]);
     assert_eq!(missing.status.code(), Some(1));

@@ -14,7 +14,12 @@ use super::{machine, size};
 /// The record format that the options describe.
 pub(crate) fn format(args: &RecordArgs) -> Result<Format, Problem> {
     Format::new(args.record_size, args.key_offset, args.key_size).map_err(|e| {
-        Problem::explained(EXIT_USAGE, "there are no such records", e, "see --record-size, --key-offset and --key-size")
+        Problem::explained(
+            EXIT_USAGE,
+            "such records are not possible",
+            e,
+            "see --record-size, --key-offset and --key-size",
+        )
     })
 }
 
@@ -53,10 +58,10 @@ pub(crate) fn plan(
     memory_bytes: u64,
     priorities: &Priorities,
 ) -> Result<Plan, Problem> {
-    let (what, zero) = ("there is no such sort", "give 1 or more");
+    let (what, zero) = ("such a sort is not possible", "give 1 or more");
     for (name, value) in [("--incarnations", Some(args.incarnations)), ("--threads", args.threads)] {
         if value == Some(0) {
-            return Err(Problem::explained(EXIT_USAGE, what, format!("{name} 0: nobody would sort"), zero));
+            return Err(Problem::explained(EXIT_USAGE, what, format!("{name} 0: no thread would sort"), zero));
         }
     }
     let wish = Wish {
@@ -79,7 +84,7 @@ pub(crate) fn plan(
         rows: args.rows,
         columns: args.columns,
     };
-    Plan::new(&wish).map_err(|no| Problem::explained(EXIT_USAGE, "there is no such sort", &no, &hint(&no)))
+    Plan::new(&wish).map_err(|no| Problem::explained(EXIT_USAGE, "such a sort is not possible", &no, &hint(&no)))
 }
 
 /// A hint with values that would work.

@@ -9,7 +9,7 @@ pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Problem> {
     if force || std::fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
-    let what = format!("{} is there already", path.display());
+    let what = format!("{} exists already", path.display());
     Err(Problem::explained(
         EXIT_USAGE,
         &what,

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<u8, Problem> {
     let bytes = records.checked_mul(size).filter(|bytes| *bytes <= i64::MAX as u64).ok_or_else(|| {
         Problem::explained(
             EXIT_USAGE,
-            "there is no such file",
+            "such a file is not possible",
             "it would be larger than any file can be",
             "give fewer --records",
         )

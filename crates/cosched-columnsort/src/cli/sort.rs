@@ -122,7 +122,7 @@ fn explain(error: &SortError) -> Problem {
     match error {
         SortError::File(file) => Problem::failed(file),
         SortError::Changed { .. } => {
-            let hint = "somebody else writes it; start again when it is complete";
+            let hint = "another program is writing it; start again when it is complete";
             Problem::explained(EXIT_FAILED, "the input changed before the sort began", error, hint)
         }
         SortError::Pass(_) | SortError::Peers(_) => Problem::failed(error),

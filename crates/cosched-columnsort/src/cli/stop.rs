@@ -41,7 +41,7 @@ pub(crate) fn on_signals() -> Named {
         while let Ok(info) = signals.read_signal() {
             let Some(info) = info else { continue };
             on_signal.remove();
-            out::say("interrupted; the input is as it was, and nothing is left of the output");
+            out::say("interrupted; the input is unchanged, and nothing is left of the output");
             end_by(info.ssi_signo as i32);
         }
     });

@@ -73,7 +73,7 @@ impl Library {
         // SAFETY: it has no preconditions.
         let found = unsafe { interface() };
         if found != INTERFACE {
-            return Err(format!("it has interface {found}, and {INTERFACE} is needed: build it again"));
+            return Err(format!("it has interface {found}, and {INTERFACE} is needed: rebuild it"));
         }
         Ok(Library {
             init: function!(handle, c"cosched_mpi_init", Init),

@@ -15,7 +15,7 @@ pub(super) fn blocks(context: &Arc<Context>, pass: Pass) -> Stage {
     let context = context.clone();
     Stage::body("exchange", Resource::Communicate, move |port: &mut Port| {
         let [sent, received] = [port.paths()[0], port.paths()[1]];
-        let peers = context.peers.clone().expect("this stage is there where processes are");
+        let peers = context.peers.clone().expect("only sorts with processes have this stage");
         let part_bytes = context.part_bytes(pass);
         let parts = |bytes: Vec<u64>| -> Parts {
             bytes.into_iter().enumerate().map(|(i, len)| (i * part_bytes as usize, len as usize)).collect()
@@ -47,7 +47,7 @@ pub(super) fn halves(context: &Arc<Context>) -> Stage {
     let context = context.clone();
     Stage::body("exchange", Resource::Communicate, move |port: &mut Port| {
         let [sent, received] = [port.paths()[0], port.paths()[1]];
-        let peers = context.peers.clone().expect("this stage is there where processes are");
+        let peers = context.peers.clone().expect("only sorts with processes have this stage");
         let (me, all) = (peers.rank(), peers.size());
         let (before, behind) = ((me + all - 1) % all, (me + 1) % all);
         for round in 0..context.layout.rounds(Pass::Merge, me) {

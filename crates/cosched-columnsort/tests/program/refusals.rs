@@ -33,7 +33,7 @@ fn matrices_that_do_not_sort() {
 fn too_little_memory() {
     let place = with_input();
     let message = refused(place.run(&["sort", "in", "-o", "out", "--memory", "100k"]), 2);
-    assert_says(&message, &["no matrix sorts so many records", "give --memory"]);
+    assert_says(&message, &["no matrix sorts this number of records", "give --memory"]);
     let hint = message.rsplit("--memory ").next().unwrap().split(' ').next().unwrap().to_owned();
     place.json(&["sort", "in", "-o", "out", "--memory", &hint]);
     let asked = refused(place.run(&["sort", "in", "-o", "other", "--columns", "2", "--memory", "1M"]), 2);
@@ -86,7 +86,7 @@ fn options_that_make_no_sense() {
         (&["--memory", "4096"], "write 4096B, 4096K or 4096M"),
         (&["--incarnations", "0"], "1 or more"),
         (&["--passes", "5"], "3..=4"),
-        (&["--priorities", "nicest"], "no rule for priorities"),
+        (&["--priorities", "nicest"], "not a rule for priorities"),
         (&["--memory", "much"], "is no size"),
         (&["--io", "fast"], "uring, direct and buffered"),
     ];

@@ -39,7 +39,7 @@ fn signals_end_it_and_leave_nothing() {
         let output = finish_child(child);
         assert_eq!(output.status.signal(), Some(signal as i32));
         let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains("interrupted; the input is as it was"), "{message}");
+        assert!(message.contains("interrupted; the input is unchanged"), "{message}");
         assert_eq!(place.names(), ["in"]);
     }
 }

@@ -83,7 +83,7 @@ unsafe fn of<'a>(handle: *const cosched_t) -> Result<&'a Connection, Wrong> {
     }
     // SAFETY: guaranteed by the caller; the mark is the first field (repr(C)).
     if !handle.is_aligned() || unsafe { handle.cast::<u64>().read_volatile() } != OPEN {
-        return Err(Wrong::invalid("this is no handle, or one that was closed"));
+        return Err(Wrong::invalid("this is not a handle, or it was closed"));
     }
     // SAFETY: only cosched_open writes the mark, and cosched_close erases it.
     Ok(unsafe { &*handle })

@@ -173,7 +173,7 @@ pub(super) fn class(number: c_int) -> Result<Option<Class>, Wrong> {
         INTERACTIVE => Class::Interactive,
         BATCH => Class::Batch,
         STANDBY => Class::Standby,
-        other => return Err(Wrong::invalid(format!("{other} is no cosched_class"))),
+        other => return Err(Wrong::invalid(format!("{other} is not a cosched_class"))),
     }))
 }
 
@@ -238,7 +238,7 @@ fn process(pid: c_int) -> Result<ProcessRequest, Wrong> {
     let pid = match pid {
         0 => std::process::id() as i32,
         1.. => pid,
-        _ => return Err(Wrong::invalid(format!("{pid} is no process"))),
+        _ => return Err(Wrong::invalid(format!("{pid} is not a process"))),
     };
     let ticks = start_ticks(pid).ok_or_else(|| gone(pid))?;
     Ok(ProcessRequest { pid, start_ticks: Some(ticks) })
@@ -256,15 +256,15 @@ fn process_of_pidfd(pidfd: c_int) -> Result<ProcessRequest, Wrong> {
 }
 
 fn gone(pid: i32) -> Wrong {
-    Wrong::new(cosched_err::NOT_FOUND, format!("there is no process {pid}: it has ended, or never was"))
+    Wrong::new(cosched_err::NOT_FOUND, format!("there is no process {pid}: it has ended, or never existed"))
 }
 
 fn pid_of(pidfd: c_int) -> Result<i32, Wrong> {
     let content = fs::read_to_string(format!("/proc/self/fdinfo/{pidfd}")).unwrap_or_default();
     let pid = content.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
-    match pid.ok_or_else(|| Wrong::invalid(format!("descriptor {pidfd} is no pidfd")))? {
+    match pid.ok_or_else(|| Wrong::invalid(format!("descriptor {pidfd} is not a pidfd")))? {
         pid @ 1.. => Ok(pid),
-        _ => Err(Wrong::new(cosched_err::NOT_FOUND, "the process behind the pidfd has ended")),
+        _ => Err(Wrong::new(cosched_err::NOT_FOUND, "the process of the pidfd has ended")),
     }
 }
 

@@ -81,13 +81,13 @@ pub extern "C" fn cosched_last_error() -> *const c_char {
 pub extern "C" fn cosched_strerror(code: c_int) -> *const c_char {
     let text = match code {
         0 => c"success",
-        -1 => c"an argument that cannot be",
+        -1 => c"invalid argument",
         -2 => c"no daemon answers",
         -3 => c"no such job or process",
         -4 => c"not permitted",
         -5 => c"not in the present state of the job, the process or the cluster",
         -6 => c"not supported by this daemon or machine",
-        -7 => c"versions that do not go together",
+        -7 => c"incompatible versions",
         -8 => c"the daemon failed",
         -9 => c"the daemon did not answer in time",
         -10 => c"a fault in libcosched",

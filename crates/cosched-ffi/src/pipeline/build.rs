@@ -41,7 +41,7 @@ fn resource(number: c_int) -> Result<Resource, String> {
         0 => Ok(Resource::Compute),
         1 => Ok(Resource::Communicate),
         2 => Ok(Resource::Io),
-        other => Err(format!("{other} is no cosched_pipeline_resource")),
+        other => Err(format!("{other} is not a cosched_pipeline_resource")),
     }
 }
 
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_free(
     // SAFETY: guaranteed by the caller.
     unsafe {
         change(pipeline, "cosched_pipeline_stage_free", stage, |stage| {
-            let user = Arc::get_mut(&mut stage.calls.user).ok_or("somebody looks at the pipeline at this moment")?;
+            let user = Arc::get_mut(&mut stage.calls.user).ok_or("the pipeline is being inspected at this moment")?;
             user.free = free;
             Ok(())
         })
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_kind(
             stage.kind = Some(match kind {
                 0 => Kind::Thread,
                 1 => Kind::Worker,
-                other => return Err(format!("{other} is no cosched_pipeline_kind")),
+                other => return Err(format!("{other} is not a cosched_pipeline_kind")),
             });
             Ok(())
         })
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_holds(
                 stage.holds = Some(buffers);
                 Ok(())
             }
-            Work::Round(_) => Err(format!("stage '{}' is no body: it holds one buffer", stage.name)),
+            Work::Round(_) => Err(format!("stage '{}' is not a body: it holds one buffer", stage.name)),
         })
     }
 }

@@ -126,7 +126,7 @@ fn seconds(time_s: f64) -> Result<Option<Duration>, String> {
     match Duration::try_from_secs_f64(time_s) {
         Ok(Duration::ZERO) => Ok(None),
         Ok(time) => Ok(Some(time)),
-        Err(_) => Err(format!("{time_s} is no time in seconds")),
+        Err(_) => Err(format!("{time_s} is not a time in seconds")),
     }
 }
 

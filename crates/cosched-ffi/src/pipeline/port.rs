@@ -54,7 +54,7 @@ impl cosched_pipeline_port {
     fn path(&mut self, number: c_int) -> Option<PathId> {
         let found = self.port().paths().iter().copied().find(|path| c_int::try_from(path.index()) == Ok(number));
         if found.is_none() {
-            self.misused.get_or_insert(format!("it asked for a buffer of path {number}, on which it is not"));
+            self.misused.get_or_insert(format!("it requested a buffer of path {number}, which it is not on"));
         }
         found
     }

@@ -94,13 +94,16 @@ fn take_running(place: &str, pipeline: &cosched_pipeline) -> Result<Running, cos
             return Err(invalid(place, &format!("pipeline '{}' was not started", pipeline.name)));
         }
         State::Waited(_) => {
-            return Err(invalid(place, &format!("somebody waits for pipeline '{}' already, or did", pipeline.name)));
+            return Err(invalid(
+                place,
+                &format!("another thread waits or has waited for pipeline '{}'", pipeline.name),
+            ));
         }
         State::Running(_, control) => control.clone(),
     };
     match replace(&mut *state, State::Waited(control)) {
         State::Running(running, _) => Ok(running),
-        _ => Err(invalid(place, "the pipeline does not run")),
+        _ => Err(invalid(place, "the pipeline is not running")),
     }
 }
 

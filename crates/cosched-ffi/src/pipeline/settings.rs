@@ -92,7 +92,7 @@ fn class(number: c_int, fifo_priority: c_int) -> Result<Class, String> {
         (3, 1..=99) => Ok(Class::Fifo(fifo_priority as u8)),
         (3, other) => Err(format!("fifo {other}: a priority of SCHED_FIFO is 1 to 99")),
         (0..=2, other) => Err(format!("priority {other}: only COSCHED_PIPELINE_CLASS_FIFO has one")),
-        (other, _) => Err(format!("{other} is no cosched_pipeline_class")),
+        (other, _) => Err(format!("{other} is not a cosched_pipeline_class")),
     }
 }
 
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_cpus(
                 (true, _) => return Err("the CPUs are NULL".into()),
                 (false, count) => std::slice::from_raw_parts(cpus, count),
             };
-            let cpu = |number: &c_int| usize::try_from(*number).map_err(|_| format!("{number} is no CPU"));
+            let cpu = |number: &c_int| usize::try_from(*number).map_err(|_| format!("{number} is not a CPU"));
             stage.settings.cpus = Some(numbers.iter().map(cpu).collect::<Result<_, _>>()?);
             Ok(())
         })

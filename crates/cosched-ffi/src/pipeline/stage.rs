@@ -124,7 +124,7 @@ impl Incarnation {
             1 => Ok(Flow::Last),
             2 => Ok(Flow::End),
             -1 => Err(failure_or(|| format!("its {what} callback failed and did not say why")).into()),
-            other => Err(format!("its {what} callback returned {other}, which is no cosched_pipeline_flow").into()),
+            other => Err(format!("its {what} callback returned {other}, which is not a cosched_pipeline_flow").into()),
         }
     }
 

@@ -103,7 +103,7 @@ impl Arrivals {
             Problem::new(
                 "waiting messages cannot be watched",
                 format!("no epoll set: {e}"),
-                "see the limit of open files",
+                "check the limit of open files",
             )
         };
         Arrivals::with_bell(Arc::new(ArrivalBell::new().map_err(no_set)?))
@@ -124,7 +124,7 @@ impl Arrivals {
             Problem::new(
                 format!("the messages of job {job} cannot be watched"),
                 e.to_string(),
-                "see the limit of open files",
+                "check the limit of open files",
             )
         };
         if let Some(known) = self.jobs.get(&job) {

@@ -41,7 +41,7 @@ impl Door {
             let rest = eventfd(0, EventfdFlags::CLOEXEC)?;
             Ok(Door { number: rustix::io::fcntl_dupfd_cloexec(&rest, 0)?, rest })
         };
-        let door = make().map_err(|e| Problem::new(WHAT, e.to_string(), "see the limit of open files"))?;
+        let door = make().map_err(|e| Problem::new(WHAT, e.to_string(), "check the limit of open files"))?;
         let me = Pid::from_raw(std::process::id() as i32).ok_or_else(|| Problem::new(WHAT, "no pid", "report this"))?;
         let own = pidfd_open(me, PidfdFlags::empty())
             .and_then(|pidfd| pidfd_getfd(pidfd, rustix::fd::AsRawFd::as_raw_fd(&door.rest), PidfdGetfdFlags::empty()));

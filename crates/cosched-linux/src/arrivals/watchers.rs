@@ -75,7 +75,7 @@ impl Watchers {
     pub fn watch(&mut self, uid: u32, job: &JobCgroup, ring: bool) -> Result<Arc<JobSockets>, Problem> {
         let failed = |why: String| {
             let what = format!("the messages of job {} cannot be watched", job.id());
-            Problem::new(what, why, "see the limits of open files and of threads")
+            Problem::new(what, why, "check the limits of open files and of threads")
         };
         self.drop_idle();
         let is_new = !self.users.contains_key(&uid);
@@ -155,8 +155,8 @@ impl User {
         if since_ns > 0 && now_ns.saturating_sub(since_ns) > STUCK_NS {
             return Some(Problem::new(
                 "messages cannot be watched",
-                format!("a socket or file of user {uid} does not let go of the daemon's thread (SO_LINGER?)"),
-                "new sockets of this user's jobs are not seen until it does; others' are",
+                format!("a socket or file of user {uid} blocks the daemon's thread (SO_LINGER?)"),
+                "new sockets of this user's jobs are not seen until it returns; those of other users are",
             ));
         }
         self.progress.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -51,7 +51,7 @@ impl std::str::FromStr for Engine {
 
     fn from_str(text: &str) -> Result<Engine, String> {
         let known = Engine::ALL.into_iter().find(|engine| engine.name() == text);
-        known.ok_or_else(|| format!("no engine is called {text:?}; there are io_uring, direct and buffered"))
+        known.ok_or_else(|| format!("no engine is called {text:?}; valid are io_uring, direct and buffered"))
     }
 }
 

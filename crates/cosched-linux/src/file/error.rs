@@ -141,31 +141,31 @@ impl Cause {
             Cause::DiskFull { wanted, free } => {
                 let free = free.map(|free| format!(", {free} are free")).unwrap_or_default();
                 return (
-                    format!("the disk is full: {wanted} bytes are wanted{free}"),
+                    format!("the disk is full: {wanted} bytes are needed{free}"),
                     "make room, or write elsewhere".into(),
                 );
             }
             Cause::ShortRead { end, len } => {
                 return (
-                    format!("the file ends at byte {len}, and what was asked for ends at byte {end}"),
+                    format!("the file ends at byte {len}, and the requested range ends at byte {end}"),
                     "check the range and the size of the records".into(),
                 );
             }
             Cause::Shrank { expected, now } => {
                 return (
                     format!("the file shrank from {expected} to {now} bytes while it was read"),
-                    "somebody else writes it; start again when it is complete".into(),
+                    "another program is writing it; start again when it is complete".into(),
                 );
             }
             Cause::Grew { expected, now } => {
                 return (
                     format!("the file grew from {expected} to {now} bytes while it was read"),
-                    "somebody else writes it; start again when it is complete, or name the range to read".into(),
+                    "another program is writing it; start again when it is complete, or name the range to read".into(),
                 );
             }
             Cause::Changed => (
                 "the file was changed while it was read (by its times; its length is the same)",
-                "start again when nobody writes, renames or changes it",
+                "start again when no other program writes, renames or changes it",
             ),
             Cause::NotAFile(kind) => {
                 return (
@@ -177,7 +177,7 @@ impl Cause {
                 return (format!("it is the same file as the input {}", input.display()), "name another output".into());
             }
             Cause::Other(error) => return (error.to_string(), "see the kernel's message".into()),
-            Cause::Invalid(why) => return (why.clone(), "this is a mistake in the program that asks".into()),
+            Cause::Invalid(why) => return (why.clone(), "this is a mistake in the calling program".into()),
             Cause::QuotaExceeded => ("the disk quota is used up", "make room, or ask the administrator for more"),
             Cause::Permission => ("permission denied", "check the owner and the mode of the file and its directory"),
             Cause::Missing => ("there is no such file or directory", "check the path"),

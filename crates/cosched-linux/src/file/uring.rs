@@ -90,7 +90,7 @@ fn why(error: &io::Error) -> String {
         (Some(Errno::NOSYS), _) => "this kernel has no io_uring, or a seccomp filter hides it (containers do so)".into(),
         (Some(Errno::PERM | Errno::ACCESS), "2") => "it is switched off: the sysctl kernel.io_uring_disabled is 2".into(),
         (Some(Errno::PERM | Errno::ACCESS), "1") => {
-            "it is switched off for this user: the sysctl kernel.io_uring_disabled is 1, and kernel.io_uring_group has others".into()
+            "it is switched off for this user: the sysctl kernel.io_uring_disabled is 1, and the user is not in kernel.io_uring_group".into()
         }
         (Some(Errno::PERM | Errno::ACCESS), _) => "a seccomp filter or a security module forbids it (containers do so)".into(),
         (Some(Errno::NOMEM), _) => "the limit of locked memory (ulimit -l) is too low for its rings".into(),

@@ -114,7 +114,9 @@ pub fn run_guard(config: &GuardConfig) {
         let hangs_since = config.beat.driver_hangs_since_ns();
         // The same stamp twice: after only one check the whole machine may have been suspended, and the driver would continue now.
         if hangs_since.is_some() && hangs_since == warned_of {
-            complain("the daemon's driver has hung for longer than `watchdog`, so the daemon is ended; the jobs go on");
+            complain(
+                "the daemon's driver has hung for longer than `watchdog`, so the daemon is ended; the jobs keep running",
+            );
             // Fails only if it has ended meanwhile.
             let _ = pidfd_send_signal(&config.daemon, Signal::KILL);
         } else if hangs_since.is_some() {

@@ -247,7 +247,7 @@ impl Shared {
 fn raise_priority(priority: i32) -> Result<i32, String> {
     realtime::no_timer_slack();
     if priority <= 0 {
-        return Err("no real-time priority was asked for".into());
+        return Err("no real-time priority was requested".into());
     }
     realtime::become_realtime(priority).map(|()| priority).map_err(|e| match realtime::become_nice() {
         Ok(()) => format!("real-time priority was refused ({e}); running at nice -20"),

@@ -198,7 +198,7 @@ fn a_process_that_may_not_be_looked_into_is_named() {
     assert!(output.status.success(), "{output:?}");
     assert!(text.starts_with("1 ") && text.contains(&talker.pid().to_string()) && text.contains("root"), "{text}");
     let bpf = text.lines().nth(1).unwrap_or_default();
-    assert!(bpf.contains("epoll sets serve instead"), "BPF needs rights, too: {text}");
+    assert!(bpf.contains("epoll sets are used instead"), "BPF needs rights, too: {text}");
 }
 
 #[test]

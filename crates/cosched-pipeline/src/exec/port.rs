@@ -152,7 +152,7 @@ impl<'a> Port<'a> {
     pub(super) fn complaint(&self) -> Option<String> {
         let state = self.state();
         if self.held > 0 {
-            return Some(format!("it ended and kept {} buffers that it had accepted", self.held));
+            return Some(format!("it ended while holding {} buffers that it had accepted", self.held));
         }
         let open = self.state().paths.iter().find(|path| {
             let inbox = if state.begins.contains(path) { &state.empty } else { &state.incoming };

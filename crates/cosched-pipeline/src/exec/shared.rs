@@ -135,7 +135,7 @@ impl Shared {
         let state = &self.stages[stage];
         let path = buffer.path();
         let Some(Some(hop)) = state.hops.get(path.0) else {
-            panic!("it conveyed a buffer of path {}, on which it is not", path.0)
+            panic!("it conveyed a buffer of path {}, which it is not on", path.0)
         };
         if hop.counts {
             // Only one thread at a time conveys for the stage, so this needs no atomic addition.

@@ -100,7 +100,7 @@ fn check_shared(graph: &Graph, id: StageId, stage: &Stage, thread: &str) -> Resu
     }
     let others = graph.stages.iter().filter(|other| other.thread == stage.thread && !other.settings.is_empty());
     if !stage.settings.is_empty() && others.clone().any(|other| other.settings != stage.settings) {
-        return refuse("another stage on it asks for other settings, and a thread has one nice value, slice and class");
+        return refuse("another stage on it requests other settings, and a thread has one nice value, slice and class");
     }
     if stage.repeat == 0 {
         return refuse("it would do 0 buffers in its turn");

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 /// # Errors
 /// If none of the candidates can be used; the message names the last one.
 pub(super) fn own() -> io::Result<PathBuf> {
-    let mut last = io::Error::other("there is no place for sockets");
+    let mut last = io::Error::other("there is no directory for sockets");
     for place in places(geteuid().as_raw()) {
         match make(&place) {
             Ok(()) => return Ok(place),

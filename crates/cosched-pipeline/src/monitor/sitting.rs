@@ -62,7 +62,7 @@ impl Watch {
         let asked = |stage: usize| self.facts.stages[stage].settings.setting();
         let asks: Vec<usize> = stages.iter().copied().filter(|stage| self.asks(*stage, stages)).collect();
         if let Some(setting) = self.agreed(&asks, "settings", asked) {
-            self.apply(thread, base, stages, &setting, ("stage", "the stage asks for it"));
+            self.apply(thread, base, stages, &setting, ("stage", "the stage requests it"));
         }
         if let Priorities::Fixed(rule) = &self.priorities {
             let resources: Vec<Resource> = self.facts.stages.iter().map(|stage| stage.resource).collect();
@@ -329,7 +329,7 @@ impl Sitting<'_> {
         let (Some(rule), Some(thread)) = (adjusted.as_mut(), &self.seat.thread) else { return };
         let Some(waiting) = output_len else { return };
         let Some((change, result)) = rule.convey(thread, waiting) else { return };
-        let why = format!("{waiting} buffers wait behind it");
+        let why = format!("{waiting} buffers wait after it");
         if result.is_ok() {
             self.watch.helpers_follow(stage, &change);
         }

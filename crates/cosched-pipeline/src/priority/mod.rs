@@ -87,7 +87,7 @@ impl std::str::FromStr for Priorities {
 
 /// An unknown name of a way to choose priorities.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no rule for priorities; there are {all}", all = Priorities::names().join(", "))]
+#[error("'{0}' is not a rule for priorities; valid are {all}", all = Priorities::names().join(", "))]
 pub struct UnknownPriorities(pub String);
 
 impl Priorities {

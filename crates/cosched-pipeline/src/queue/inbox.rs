@@ -139,7 +139,7 @@ impl Inbox {
             (Which::Any, None) => self.search(),
             (Which::Path(path), _) => {
                 let door = self.door(path).filter(|door| door.open.load(Ordering::Relaxed))?;
-                self.pop(door.ring.as_ref().expect("who chooses among paths has a queue for each"))
+                self.pop(door.ring.as_ref().expect("a stage that chooses among paths has a queue for each"))
             }
         }
     }

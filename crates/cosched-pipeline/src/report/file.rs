@@ -10,7 +10,7 @@ use crate::live::Snapshot;
 #[non_exhaustive]
 pub enum ReportError {
     /// It is not JSON, or lacks required fields.
-    #[error("it is no report of a pipeline: {0}")]
+    #[error("it is not a report of a pipeline: {0}")]
     Json(#[from] serde_json::Error),
     /// It has another format, or another version of it.
     #[error("its format is '{0}', not '{expected}'", expected = Report::FORMAT)]

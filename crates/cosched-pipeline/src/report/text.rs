@@ -15,7 +15,7 @@ impl Report {
         text.push_str(&table(&self.stages, self.elapsed_s));
         let _ = write!(text, "\n{}\n", self.bound_line());
         for stall in &self.stalls {
-            let how = if stall.over { "went on after" } else { "has not gone on for" };
+            let how = if stall.over { "continued after" } else { "has not continued for" };
             let (name, what) = (plain(&stall.stage), plain(&stall.what));
             let _ =
                 writeln!(text, "stuck: stage '{name}' {what} (thread {}) and {how} {}", stall.tid, time(stall.held_s));
@@ -202,7 +202,7 @@ STAGE     USES     ON      N  BLOCKS      RATE    BUSY     CPU    DELAY  WAIT IN
 sort?[2J  compute  worker  2    1000  2.0 GB/s  3.50 s  3.25 s  12.0 ms        0         0    1.2  nice 10
 
 bound: compute 1.90 s, communicate 0, I/O 400 ms: compute limits; the run had 95.0 % of the best speed
-stuck: stage 'sort' works on block 4 (thread 7) and has not gone on for 31.0 s
+stuck: stage 'sort' works on block 4 (thread 7) and has not continued for 31.0 s
   500 ms  'sort?[2J' would have had nice -10 (it limits), but no right
           'sort?[2J' and 2 more changes
 note: a note

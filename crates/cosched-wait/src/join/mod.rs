@@ -101,7 +101,7 @@ fn explain(job: &CStr, why: Outside) {
         return;
     }
     let why = match why {
-        Outside::NoId => "COSCHED_JOB is no job's id",
+        Outside::NoId => "COSCHED_JOB is not a job's id",
         Outside::NoDaemon => "no daemon answers on this node",
         Outside::NoJob => "this node's daemon has no such job",
         Outside::Refused => {

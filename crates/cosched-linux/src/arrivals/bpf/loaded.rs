@@ -44,9 +44,9 @@ impl fmt::Debug for BpfArrivals {
 fn refused(e: &libbpf_rs::Error) -> Problem {
     let hint = match e.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
-            "coschedd needs CAP_BPF and CAP_PERFMON for it; epoll sets serve instead"
+            "coschedd needs CAP_BPF and CAP_PERFMON for it; epoll sets are used instead"
         }
-        _ => "it needs Linux 6.3 with BTF; epoll sets serve instead",
+        _ => "it needs Linux 6.3 with BTF; epoll sets are used instead",
     };
     Problem::new(WHAT, format!("{e:#}"), hint)
 }

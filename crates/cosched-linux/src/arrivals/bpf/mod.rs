@@ -33,7 +33,7 @@ mod absent {
         /// # Errors
         /// This build has no BPF program.
         pub fn load() -> Result<BpfArrivals, Problem> {
-            let hint = "build cosched with the cargo feature `bpf`; until then epoll sets serve instead";
+            let hint = "build cosched with the cargo feature `bpf`; until then epoll sets are used instead";
             Err(Problem::new(super::WHAT, "this build has no BPF program", hint))
         }
 
