@@ -1,31 +1,31 @@
-//! What a simulation is given besides its jobs: the machine, its costs, and which reading of the paper it follows.
+//! The input of a simulation in addition to its jobs: the machine, its costs, and the readings of the paper.
 
 use crate::strategy::{BatchQueue, Strategy};
 use cosched_core::{Heuristic, OnArrival, Wait};
 
 const MS: u64 = 1_000_000;
 
-/// Who talks to whom in a job (D8).
+/// Which tasks of a job communicate with each other (D8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Topology {
     /// Task i with i ± 1 modulo the number of tasks.
     #[default]
     Ring,
-    /// As a ring, but the first and the last task have one neighbour.
+    /// Like a ring, but the first and the last task have only one neighbour.
     Line,
 }
 
-/// On which nodes a job's tasks are put, for all strategies without a matrix (D7).
+/// The nodes for a job's tasks, for all strategies without a matrix (D7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// The nodes with the fewest processes, of equals the lowest number.
+    /// The nodes with the fewest processes, among equals those with the lowest numbers.
     #[default]
     LeastLoaded,
     /// The nodes with room, lowest number first.
     First,
 }
 
-/// The readings of the paper that are options: `Default` is the one of D1 to D26, each field names the other.
+/// The readings of the paper that are options: `Default` is that of D1 to D26, each field selects the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Readings {
     /// D2: each node's ticks have a phase of their own (drawn from the seed).
@@ -56,34 +56,34 @@ pub struct Readings {
     pub yield_again: bool,
     /// D15: PB runs just after the scheduler.
     pub boost_after_scheduler: bool,
-    /// D17: empty rows take turns too.
+    /// D17: empty rows take turns, too.
     pub empty_rows: bool,
     /// D17: the switch of gangs is part of the quantum.
     pub switch_in_quantum: bool,
 }
 
-/// Everything but the jobs.
+/// Everything except the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// The strategy.
     pub strategy: Strategy,
     /// Nodes, at least one; each with one CPU.
     pub nodes: u32,
-    /// Multiprogramming level: processes a node (rows of the matrix) at most; at least one.
+    /// Multiprogramming level: the maximum number of processes per node (rows of the matrix); at least one.
     pub mpl: u32,
-    /// Seed of all draws.
+    /// Seed of all random draws.
     pub seed: u64,
     /// Skewness s: computation and I/O are multiplied by 1 + s·(u − 1/2); 0 to 2.
     pub skew: f64,
-    /// Context switch; for gangs it contains the nodes' agreement.
+    /// Context switch; for gangs it includes the synchronisation of the nodes.
     pub switch_ns: u64,
-    /// An interrupt, without the queue move that it makes.
+    /// An interrupt, without the queue move that it causes.
     pub interrupt_ns: u64,
-    /// The time that a row has (gang scheduling).
+    /// The quantum of a row (gang scheduling).
     pub quantum_ns: u64,
     /// Moving a process between queues.
     pub queue_move_ns: u64,
-    /// Looking at one endpoint.
+    /// Checking one endpoint.
     pub check_ns: u64,
     /// How long SB and SY spin.
     pub spin_ns: u64,
@@ -93,25 +93,25 @@ pub struct Params {
     pub wire_ns: u64,
     /// A message in the receiver's network interface.
     pub receive_ns: u64,
-    /// Between two activations of a node's scheduler.
+    /// The time between two activations of a node's scheduler.
     pub tick_ns: u64,
-    /// Whom PB and SY boost.
+    /// Which processes PB and SY boost.
     pub heuristic: Heuristic,
     /// Readings of the paper.
     pub readings: Readings,
-    /// Stop at this time; what has not ended then has no end.
+    /// Stop at this time; jobs that have not ended by then have no end.
     pub end_ns: Option<u64>,
     /// Check the invariants of run queues and messages after every event (slow).
     pub check_invariants: bool,
 }
 
-/// Parameters that no simulation can have.
+/// Parameters that are invalid for any simulation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}\n  why: {why}\n  hint: {hint}")]
 pub struct ParamsError {
     /// What is wrong.
     pub what: String,
-    /// Why it cannot be.
+    /// Why it is impossible.
     pub why: String,
     /// What to do.
     pub hint: String,
@@ -125,9 +125,9 @@ impl ParamsError {
 }
 
 impl Params {
-    /// The paper's defaults for this strategy (Table 3): MPL 5, skewness 20 %, switches of 200 µs (gangs 2 ms),
-    /// interrupts of 50 µs, rows of 200 ms, 3 µs a queue move, 2 µs an endpoint, 200 µs of spinning, messages of
-    /// 80 + 25.48 + 80 µs, activations every millisecond.
+    /// The paper's defaults for this strategy (Table 3): MPL 5, skewness 20 %, switches of 200 µs (gangs 2 ms), interrupts of 50
+    /// µs, rows of 200 ms, 3 µs per queue move, 2 µs per endpoint, 200 µs of spinning, messages of 80 + 25.48 + 80 µs,
+    /// activations every millisecond.
     pub fn paper(strategy: Strategy, nodes: u32) -> Params {
         Params {
             strategy,
@@ -173,12 +173,12 @@ impl Params {
         }
     }
 
-    /// The rows or processes that a node may have: space sharing has one.
+    /// The maximum number of rows or processes per node: space sharing has one.
     pub fn level_max(&self) -> u32 {
         if matches!(self.strategy, Strategy::Batch(BatchQueue::Fcfs | BatchQueue::Easy)) { 1 } else { self.mpl }
     }
 
-    /// Says what is impossible.
+    /// Checks the values.
     pub fn check(&self) -> Result<(), ParamsError> {
         let at_least_one = |name: &str, value: u64| {
             if value > 0 {
@@ -217,10 +217,10 @@ impl Params {
     }
 }
 
-/// Nodes, and processes a node, at most: memory stays within bounds.
+/// The maximum number of nodes, and of processes per node, so that memory stays within bounds.
 const MACHINE_MAX: u32 = 60_000;
 
-/// No single cost is longer; sums stay far from overflow.
+/// The maximum of any single cost, so that sums stay far from overflow.
 const COST_NS_MAX: u64 = 3_600_000 * MS;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sampled runs against exact ones (docs/simulator.md, chapter 6): long enough to jump, short enough to test.
+//! Sampled runs compared with exact ones (docs/simulator.md, chapter 6): long enough to jump, short enough to test.
 
 use cosched_sim::paper::{Sampling, run, run_sampled};
 use cosched_sim::{JobSpec, JobType, Outcome, Params, Silent, Strategy};
@@ -31,7 +31,7 @@ fn sampled_runs_come_near_exact_ones() {
         assert!(outcome.events < exact.events, "{strategy}");
         let (a, b) = (mean_response_s(&exact, &jobs), mean_response_s(&outcome, &jobs));
         assert!((a - b).abs() < 0.02 * a, "{strategy}: {a} s exact, {b} s sampled");
-        // What was jumped over is in the books all the same.
+        // What was skipped is in the accounts nevertheless.
         assert_eq!(outcome.task_iterations, exact.task_iterations, "{strategy}");
         let part = |of: &Outcome| of.cpu.compute_ns as f64 / of.sim_end_ns as f64;
         assert!((part(&exact) - part(&outcome)).abs() < 0.02 * part(&exact), "{strategy}: CPU time");

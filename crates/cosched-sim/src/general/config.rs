@@ -1,4 +1,4 @@
-//! What the general engine is given: the paper's parameters, what goes beyond them, and jobs of both kinds.
+//! The input of the general engine: the paper's parameters, what goes beyond them, and jobs of both kinds.
 
 use super::messages::Messages;
 use crate::job::{JobSpec, Shape};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
 
-/// How a node schedules its processes by itself. Gangs decide for it; then this plays no part.
+/// How a node schedules its processes by itself. With gang scheduling this plays no part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NodeModel {
     /// The 60 levels of the paper (D3 to D6, D23, D24).
@@ -27,21 +27,22 @@ pub enum Spin {
     /// For `spin_ns` of the parameters (D13).
     #[default]
     Fixed,
-    /// As its own waits show it to be cheapest, from `spin_ns` on: the rule of the live nodes (core's `wait/spin.rs`).
+    /// The cheapest time according to its own waits, starting with `spin_ns`: the rule of the live nodes (core's
+    /// `wait/spin.rs`).
     Adaptive,
 }
 
-/// A spin time that is found is no longer than so many times what a block costs.
+/// An adaptive spin time is at most this many times the cost of a block.
 const SPIN_BLOCKS_MAX: u64 = 40;
 
-/// The numbers of the fair scheduler.
+/// The parameters of the fair scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linux {
-    /// What a process asks for at a time.
+    /// The time slice of a process.
     pub slice_ns: u64,
-    /// Between two of its ticks; a multiple of the paper's activations (1 ms) is used, at least one.
+    /// The period of its ticks; it is rounded to a multiple of the paper's activations (1 ms), at least one.
     pub tick_ns: u64,
-    /// A process keeps the CPU against wake-ups until it has had its fair part (RUN_TO_PARITY).
+    /// A process keeps the CPU despite wake-ups until it has had its fair share (RUN_TO_PARITY).
     pub run_to_parity: bool,
 }
 
@@ -52,8 +53,8 @@ impl Default for Linux {
     }
 }
 
-/// Points that even D1 to D26 leave open, found when they were written down as code. `Default` is how both engines
-/// read them; each field is the other way, to see how much it matters (docs/simulator.md, "What D1 to D26 leave open").
+/// Points that even D1 to D26 leave open, found when they were implemented. `Default` is the reading of both engines;
+/// each field selects the other reading, to see how much it matters (docs/simulator.md, "What D1 to D26 leave open").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Finer {
     /// D2: the first activation is at time 0, not one tick later.
@@ -68,30 +69,30 @@ pub struct Finer {
     pub no_tick_in_kernel: bool,
     /// D22: an interrupt moves processes at its beginning, not at its end.
     pub interrupt_acts_first: bool,
-    /// D25: a CPU whose process has ended is given away before jobs from the arrival queue come.
+    /// D25: a CPU whose process has ended gets another process before jobs from the arrival queue are admitted.
     pub dispatch_before_admission: bool,
-    /// D15, D16: while no process has the CPU, the last one that had it counts as the current one: the look begins there,
-    /// and the network interface notes it.
+    /// D15, D16: while no process has the CPU, the last one that had it counts as the current one: the search begins
+    /// there, and the network interface notes it.
     pub last_owner_is_current: bool,
-    /// D16: whether a receiver has ended is looked at before a running one consumes its message.
+    /// D16: whether a receiver has ended is checked before a running one consumes its message.
     pub demand_before_consuming: bool,
 }
 
-/// What an operator sets; the length of a slot is the quantum, the most rows are the MPL.
+/// An operator's settings; the length of a slot is the quantum, the maximum number of rows is the MPL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
     /// The policy of all jobs.
     pub policy: Policy,
     /// What gangs that are not current may do.
     pub sharing: Sharing,
-    /// The most CPU time of a node that gangs that span nodes may have together, in thousandths.
+    /// The maximum CPU time of a node for all gangs that span nodes, in thousandths.
     pub ceiling_permille: u32,
     /// A gang that used no CPU for this long falls asleep, in nanoseconds.
     pub idle_after_ns: u64,
 }
 
 impl Default for Live {
-    /// As the daemon without a configuration.
+    /// The settings of a daemon without a configuration.
     fn default() -> Live {
         let (cluster, agent) = (cluster::Config::default(), AgentConfig::default());
         Live {
@@ -123,16 +124,16 @@ impl Live {
     }
 }
 
-/// Everything but the jobs.
+/// Everything except the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// The paper's parameters.
     pub params: Params,
-    /// CPUs of a node, at least one. They share the node's queue of ready processes and its network interface.
+    /// CPUs per node, at least one. They share the node's queue of ready processes and its network interface.
     pub cpus_per_node: u32,
-    /// What a byte more or less than the paper's 4096 changes a message's time on the wire by. It is never below 0.
+    /// The bandwidth for bytes beyond the paper's 4096: it changes a message's time on the wire, which is never below 0.
     pub bytes_per_s: u64,
-    /// What messages cost by the way that they take; `None`: the paper's interfaces (D9), for all of them.
+    /// The costs of messages by their route; `None`: the paper's interfaces (D9), for all of them.
     pub messages: Option<Messages>,
     /// How nodes schedule.
     pub model: NodeModel,
@@ -142,16 +143,16 @@ pub struct Config {
     pub local_switch_ns: u64,
     /// How processes of gangs wait: busy, or spin block.
     pub gang_wait: Wait,
-    /// How long processes spin that spin before they block or yield.
+    /// How long processes spin before they block or yield.
     pub spin: Spin,
     /// For [`Strategy::Live`].
     pub live: Live,
-    /// How points that D1 to D26 leave open are read.
+    /// The readings of points that D1 to D26 leave open.
     pub finer: Finer,
 }
 
 impl Config {
-    /// The paper's machine: one CPU a node. 4096 bytes are 25.48 µs on the wire: 5 µs and 200 MB/s.
+    /// The paper's machine: one CPU per node. 4096 bytes are 25.48 µs on the wire: 5 µs and 200 MB/s.
     pub fn paper(params: Params) -> Config {
         Config {
             params,
@@ -168,7 +169,7 @@ impl Config {
         }
     }
 
-    /// Says what is impossible.
+    /// Checks the values.
     pub fn check(&self) -> Result<(), ParamsError> {
         self.params.check()?;
         self.messages.map_or(Ok(()), |messages| messages.check())?;
@@ -221,8 +222,8 @@ impl Config {
         }
     }
 
-    /// What a process knows that finds its spin time: a block costs an interrupt, a queue move and a switch. The bound is
-    /// that of the live nodes, 40 blocks.
+    /// The parameters of a process that finds its spin time: a block costs an interrupt, a queue move and a switch. The
+    /// bound is that of the live nodes, 40 blocks.
     pub(super) fn spin_rule(&self) -> Option<SpinRule> {
         let block_cost_ns = self.params.interrupt_ns + self.params.queue_move_ns + self.params.switch_ns;
         let max_ns = block_cost_ns.saturating_mul(SPIN_BLOCKS_MAX);
@@ -245,7 +246,7 @@ impl Config {
     }
 }
 
-/// No message is longer on the wire: 36 years, far from overflow.
+/// The maximum time of a message on the wire: 36 years, far from overflow.
 const WIRE_NS_MAX: u128 = 1 << 60;
 
 /// A job that runs a program.
@@ -253,11 +254,11 @@ const WIRE_NS_MAX: u128 = 1 << 60;
 pub struct ProgramJob {
     /// When it arrives.
     pub arrival_ns: u64,
-    /// Its tasks.
+    /// The number of its tasks.
     pub tasks: u32,
-    /// What they do.
+    /// What the tasks do.
     pub program: Arc<Program>,
-    /// How long it is believed to run, for backfilling; `None`: its computation, I/O and messages in a row.
+    /// Its estimated run time, for backfilling; `None`: its computation, I/O and messages in sequence.
     pub estimate_ns: Option<u64>,
     /// How urgent it is (live).
     pub class: Class,
@@ -266,9 +267,9 @@ pub struct ProgramJob {
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Of the paper's kind.
+    /// A job of the paper's kind.
     Paper(JobSpec),
-    /// With a program.
+    /// A job with a program.
     Program(ProgramJob),
 }
 
@@ -294,7 +295,7 @@ impl Work {
         }
     }
 
-    /// What each task does.
+    /// The operations of each task.
     pub(super) fn codes(&self, params: &Params) -> Result<Vec<Code>, ProgramError> {
         match self {
             Work::Paper(spec) => {

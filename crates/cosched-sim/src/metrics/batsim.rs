@@ -1,4 +1,4 @@
-//! A run's jobs as Batsim writes them, for evalys and everything else that reads its `jobs.csv`.
+//! A run's jobs in the format of Batsim, for evalys and everything else that reads its `jobs.csv`.
 
 use super::csv::seconds;
 use crate::job::JobSpec;
@@ -10,12 +10,12 @@ const HEADER: &str = "job_id,workload_name,profile,submission_time,requested_num
 final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,\
 consumed_energy,metadata";
 
-/// Writes Batsim's `jobs.csv`. `nodes` gives the nodes of each job in the order of its tasks. As Batsim does, jobs that
+/// Writes Batsim's `jobs.csv`. `nodes` gives the nodes of each job in the order of its tasks. As in Batsim, jobs that
 /// have not ended are left out; their number is returned. Energy is not simulated and there are no requested times:
 /// both are -1. The stretch is Batsim's: turnaround over execution time.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_batsim_jobs(
     mut out: impl Write,
     workload: &str,
@@ -51,12 +51,12 @@ pub fn write_batsim_jobs(
     Ok(left_out)
 }
 
-/// A name without what would break a line of CSV.
+/// A name without characters that would break a line of CSV.
 fn word(name: &str) -> String {
     name.chars().map(|c| if matches!(c, ',' | '"' | '\n' | '\r') { '_' } else { c }).collect()
 }
 
-/// Numbers as closed intervals: ascending, disjoint, as few as can be, separated by blanks (`1-3 5 7`).
+/// Numbers as closed intervals: ascending, disjoint, as few as possible, separated by blanks (`1-3 5 7`).
 pub fn interval_set(numbers: &[u32]) -> String {
     let words: Vec<String> = intervals(numbers)
         .into_iter()

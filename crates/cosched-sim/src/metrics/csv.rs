@@ -13,11 +13,11 @@ pub fn seconds(ns: u64) -> String {
 const HEADER: &str =
     "id,tasks,type,exec_s,arrival_s,start_s,finish_s,wait_s,response_s,execution_s,slowdown,bounded_slowdown";
 
-/// Writes one line a job, in the order of the job list; what did not happen is empty. Times are exact, ratios have the
-/// digits that identify them.
+/// Writes one line per job, in the order of the job list; values that do not exist are empty. Times are exact, ratios
+/// have the digits that identify them.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_jobs_csv(mut out: impl Write, jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
     let mut ended = job_metrics(jobs, outcome, bound_s);

@@ -1,4 +1,4 @@
-//! What a job had of it.
+//! The metrics of a job.
 
 use crate::job::JobSpec;
 use crate::outcome::{JobTimes, Outcome};
@@ -11,13 +11,13 @@ pub const BOUND_S: f64 = 10.0;
 pub struct JobMetrics {
     /// Its place in the job list.
     pub index: usize,
-    /// In the arrival queue: start − arrival (D26).
+    /// The time in the arrival queue: start − arrival (D26).
     pub wait_s: f64,
     /// From the arrival to the end.
     pub response_s: f64,
     /// From the start to the end (D26).
     pub execution_s: f64,
-    /// Response over the time alone; none for a job whose time alone is 0.
+    /// Response over the time alone; `None` for a job whose time alone is 0.
     pub slowdown: Option<f64>,
     /// max(1, response / max(time alone, threshold)).
     pub bounded_slowdown: f64,

@@ -1,7 +1,7 @@
-//! Numbers from outcomes: of each job, of a run, and of strategies against each other (D26; docs/simulator.md has the
-//! definitions).
+//! Metrics computed from outcomes: of each job, of a run, and of strategies compared with each other (D26;
+//! docs/simulator.md has the definitions).
 //!
-//! Everything here is a pure function of the parameters, the job list and the outcome, so it has the same bytes on
+//! Everything here is a pure function of the parameters, the job list and the outcome, so it gives the same bytes on
 //! every machine.
 
 mod batsim;

@@ -1,4 +1,4 @@
-//! What a run was: one object that goes into JSON, tables and sweeps.
+//! The metrics of a run: one object for JSON, tables and sweeps.
 
 use super::job::{JobMetrics, job_metrics};
 use super::summary::Summary;
@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::params::Params;
 use serde::{Deserialize, Serialize};
 
-/// The numbers of a run. Means of jobs are over those that have ended; `finished` says how many.
+/// The metrics of a run. Means of jobs are over those that have ended; `finished` says how many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMetrics {
     /// Jobs in the list.
@@ -30,9 +30,9 @@ pub struct RunMetrics {
     pub bounded_slowdown_threshold_s: f64,
     /// The simulated time in s.
     pub sim_end_s: f64,
-    /// From the first arrival to the last end, in s; none when a job has not ended.
+    /// From the first arrival to the last end, in s; `None` when a job has not ended.
     pub makespan_s: Option<f64>,
-    /// Jobs that ended in an hour since the first arrival.
+    /// Jobs that ended per hour since the first arrival.
     pub throughput_per_h: f64,
     /// Σ tasks · time alone over nodes · last arrival (D19); none when all arrive at 0.
     pub offered_load: Option<f64>,
@@ -40,11 +40,11 @@ pub struct RunMetrics {
     pub utilisation: Utilisation,
     /// How the CPU time was spent; the sum is 1.
     pub cpu: CpuShares,
-    /// Jain's index of the slowdowns: 1 when all are equal, 1/N when one job has it all.
+    /// Jain's index of the slowdowns: 1 when all are equal, 1/N when one job gets everything.
     pub jain_slowdown: Option<f64>,
     /// The largest slowdown.
     pub max_stretch: Option<f64>,
-    /// Cells of the matrix (process places) that were free while jobs waited, as a part of all cells × time.
+    /// Cells of the matrix (process places) that were free while jobs waited, as a fraction of all cells × time.
     pub fragmentation: f64,
     /// Messages delivered.
     pub messages: u64,
@@ -60,27 +60,27 @@ pub struct RunMetrics {
     pub yields: u64,
     /// Context switches per node and s.
     pub switches_per_node_s: f64,
-    /// Spinning per message in µs; none without messages.
+    /// Spinning per message in µs; `None` without messages.
     pub spin_us_per_message: Option<f64>,
 }
 
 /// Work over CPU time (D26).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
-    /// Σ iterations · (C + D + M): may exceed 1, as I/O overlaps.
+    /// Σ iterations · (C + D + M): may exceed 1, because I/O overlaps.
     pub nominal: f64,
     /// Σ iterations · (C + M): the paper's "useful work".
     pub useful: f64,
     /// Computation alone.
     pub compute: f64,
     /// Nominal without warm-up and drain: from when 5 % of the jobs have started until 95 % have ended, each job's work
-    /// spread evenly over its execution. None below 20 jobs or when one has not ended.
+    /// spread evenly over its execution. `None` below 20 jobs or when one has not ended.
     pub nominal_trimmed: Option<f64>,
     /// Useful without warm-up and drain.
     pub useful_trimmed: Option<f64>,
 }
 
-/// Parts of the CPU time.
+/// Fractions of the CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuShares {
     /// Computation of jobs.
@@ -93,11 +93,11 @@ pub struct CpuShares {
     pub interrupt: f64,
     /// The scheduler's own work.
     pub sched: f64,
-    /// Nothing.
+    /// Idle time.
     pub idle: f64,
 }
 
-/// The numbers of a run. `bound_s` is the threshold of the bounded slowdown ([`super::BOUND_S`] is usual).
+/// The metrics of a run. `bound_s` is the threshold of the bounded slowdown ([`super::BOUND_S`] is usual).
 pub fn run_metrics(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> RunMetrics {
     let ended = job_metrics(jobs, outcome, bound_s);
     let summary = |of: fn(&JobMetrics) -> f64| Summary::of(&ended.iter().map(of).collect::<Vec<f64>>());
@@ -142,7 +142,7 @@ pub fn run_metrics(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s
     }
 }
 
-/// A part of a whole; 0 of nothing.
+/// A part as a fraction of a whole; 0 if the whole is 0.
 fn part(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
@@ -192,7 +192,7 @@ fn utilisation(params: &Params, jobs: &[JobSpec], outcome: &Outcome) -> Utilisat
     }
 }
 
-/// Jobs from which there is something to trim: one of 20 is 5 %.
+/// The minimum number of jobs for trimming: one of 20 is 5 %.
 const TRIMMED_MIN: usize = 20;
 
 /// Nominal and useful utilisation between the start of the job after the first 5 % and the end of the one before the

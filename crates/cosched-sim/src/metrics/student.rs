@@ -2,7 +2,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-/// Degrees of freedom from which the expansion at the normal distribution is used; its error there is below 1e-9.
+/// Degrees of freedom from which the expansion around the normal distribution is used; its error there is below 1e-9.
 const EXPAND_FROM: u64 = 200;
 
 /// The 97.5 % quantile of Student's t distribution: a 95 % interval is the mean ± this × the standard error.

@@ -17,25 +17,25 @@ use crate::outcome::{Outcome, Progress};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The engines treat the last iterations of a task in a way of their own.
+/// The engines treat the last iterations of a task in a special way.
 const KEPT_ITERATIONS: u64 = 100;
 
 /// How to sample. Times are simulated time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Simulated exactly after every change, before anything is measured.
+    /// The time that is simulated exactly after every change, before anything is measured.
     pub warm_up_s: u32,
-    /// A window in which rates are measured.
+    /// The length of a window in which rates are measured.
     pub window_s: u32,
-    /// Windows at least before the first jump after a change. Gangs, which repeat themselves exactly, need no more than before
-    /// later ones.
+    /// The minimum number of windows before the first jump after a change. Gangs, which repeat themselves exactly, need no
+    /// more than before later jumps.
     pub first: u32,
-    /// Windows at least and at most before each later jump.
+    /// The minimum and maximum number of windows before each later jump.
     pub windows: (u32, u32),
-    /// Rates have settled when their standard errors, weighted by the jobs' progress, are below this part of them.
+    /// Rates have settled when their relative standard errors, weighted by the jobs' progress, are below this.
     pub error: f64,
-    /// A jump is at most so many times as long as what was measured since the last change; the first after a change only
-    /// as long, each further one may reach twice as far, up to this.
+    /// The maximum length of a jump, relative to what was measured since the last change; the first jump after a change is
+    /// only as long as that, and each further one may be twice as long, up to this factor.
     pub reach: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct Sampled {
     pub skipped_ns: u64,
     /// Jumps.
     pub jumps: u64,
-    /// Task-iterations that were jumped over.
+    /// The task-iterations that were skipped.
     pub skipped_iterations: u64,
     /// Estimated standard error of the mean response time, from the rates' standard errors; the delays that an error causes
     /// to other jobs are not in it.
@@ -64,16 +64,16 @@ pub struct Sampled {
 pub(super) struct Course {
     pub(super) job: u32,
     pub(super) tasks: u64,
-    /// Iterations of all tasks.
+    /// The iterations done by all tasks.
     pub(super) done: u64,
-    /// Iterations that the task that is furthest has left.
+    /// The iterations left for the task that is furthest ahead.
     pub(super) left: u64,
 }
 
-/// Counters that grow at rates: the CPU times, then events of all sorts.
+/// Counters that grow at rates: the CPU times, then events of all kinds.
 pub(super) type Totals = [u64; 11];
 
-/// An engine that can be moved on.
+/// An engine that can be moved forward in time.
 pub(super) trait Jumps {
     fn go(&mut self, limit: u64, to_change: bool, watch: &mut dyn FnMut(Progress) -> bool) -> Result<Why, SimError>;
     fn now_ns(&self) -> u64;
@@ -82,11 +82,11 @@ pub(super) trait Jumps {
     fn window_ns(&self, at_least_ns: u64) -> u64;
     fn courses(&self) -> Vec<Course>;
     fn out(&self) -> &Outcome;
-    /// Moves all times on by `delta_ns`, and the tasks of these jobs by so many iterations each.
+    /// Adds `delta_ns` to all times, and advances the tasks of these jobs by the given number of iterations each.
     fn jump(&mut self, delta_ns: u64, iterations: &[(u32, u64)]);
 }
 
-/// Simulates with jumps. The engine's books are to be closed afterwards.
+/// Simulates with jumps. The engine's accounts are to be closed afterwards.
 pub(super) fn drive(
     engine: &mut impl Jumps,
     sampling: &Sampling,
@@ -109,7 +109,7 @@ pub(super) fn drive(
     Ok((report, more))
 }
 
-/// What jumps add up to.
+/// The totals of all jumps.
 struct Sums<'a> {
     report: &'a mut Sampled,
     more: &'a mut Totals,
@@ -117,7 +117,7 @@ struct Sums<'a> {
     errors_s2: &'a mut [f64],
 }
 
-/// From a change to the next one, with jumps.
+/// Simulates from a change to the next one, with jumps.
 fn interval(
     engine: &mut impl Jumps,
     sampling: &Sampling,
@@ -142,7 +142,7 @@ fn interval(
             windows.add(engine, limit >> 3);
         }
         if !windows.jump(engine, sampling, sums) {
-            // The next change is near, or nothing moves: exactly, and then another look.
+            // The next change is near, or no job progresses: simulates exactly, and then checks again.
             let near = later(windows.end_ns, 4 * (sampling.warm_up_s + sampling.window_s));
             return engine.go(near, true, watch);
         }
@@ -151,12 +151,12 @@ fn interval(
 
 /// Measurements since the last change.
 struct Windows {
-    /// How much time was measured, and when the last window ended.
+    /// The length of the measured time, and when the last window ended.
     measured_ns: u64,
     end_ns: u64,
     totals: Totals,
     courses: Vec<Course>,
-    /// Per window and job: iterations of a task a second.
+    /// Per window and job: iterations of a task per second.
     rates: Vec<Vec<f64>>,
     jumps: u32,
 }
@@ -197,12 +197,12 @@ impl Windows {
         errors <= sampling.error * rates && all.iter().all(|(rate, _)| *rate > 0.0) || windows >= most as usize
     }
 
-    /// Jumps as far as nothing can change, but not much further than what was measured: states that last long must be
-    /// met more than once. False if there is no room.
+    /// Jumps as far as nothing can change, but not much further than what was measured: states that last long must be observed
+    /// more than once. False if there is no room.
     fn jump(&mut self, engine: &mut impl Jumps, sampling: &Sampling, sums: &mut Sums<'_>) -> bool {
         let all: Vec<(f64, f64)> = (0..self.courses.len()).map(|job| self.rate(job)).collect();
         let ends = self.courses.iter().zip(&all).filter(|(_, (rate, _))| *rate > 0.0);
-        // What is left for exact simulation: a second, and a few times the error of the estimate.
+        // The time that is left for exact simulation: a second, and a few times the error of the estimate.
         let end_s = |(course, (rate, error)): (&Course, &(f64, f64))| {
             let left_s = course.left as f64 / rate;
             left_s - 1.0 - 3.0 * left_s * error / rate
@@ -237,7 +237,7 @@ impl Windows {
         true
     }
 
-    /// What the counters would have grown by.
+    /// Adds what the counters would have grown by.
     fn extrapolate(&self, out: &Outcome, delta_s: f64, more: &mut Totals) {
         let now = totals(out);
         let factor = delta_s * 1e9 / self.measured_ns as f64;
@@ -247,7 +247,7 @@ impl Windows {
     }
 }
 
-/// Adds what was extrapolated to an outcome, on so many nodes.
+/// Adds what was extrapolated to an outcome, on `nodes` nodes.
 pub(super) fn add_totals(out: &mut Outcome, more: &Totals, nodes: u64) {
     let cpu = &mut out.cpu;
     let fields = [

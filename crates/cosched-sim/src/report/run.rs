@@ -12,11 +12,11 @@ use crate::params::Params;
 use crate::trace::Place;
 use std::collections::BTreeMap;
 
-/// Jobs in the table at most.
+/// The maximum number of jobs in the table.
 const LISTED_MAX: usize = 1000;
 
-/// One HTML file on one run: its numbers, where jobs were, how they waited, what the CPUs did. `name` is that of the
-/// workload, `places` is of [`crate::trace::Places`].
+/// One HTML file on one run: its metrics, where jobs ran, how they waited, the activities of the CPUs. `name` is that
+/// of the workload, `places` comes from [`crate::trace::Places`].
 pub fn run_report(
     name: &str,
     params: &Params,
@@ -122,11 +122,11 @@ fn where_jobs_were(page: &mut Page, params: &Params, jobs: &[JobSpec], outcome: 
     page.figure(&matrix(&shown, params.nodes), &format!("{rows}{note}"));
 }
 
-/// Points of a figure at most.
+/// The maximum number of points in a figure.
 const POINTS_MAX: usize = 2000;
 
 fn queue(page: &mut Page, jobs: &[JobSpec], outcome: &Outcome) {
-    // What happens at one instant is one change.
+    // Changes at the same instant are combined.
     let mut changes: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
     for (job, times) in jobs.iter().zip(&outcome.jobs) {
         for (ns, to_queue, to_nodes) in

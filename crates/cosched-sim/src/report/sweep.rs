@@ -7,7 +7,7 @@ use crate::metrics::{CpuShares, Estimate};
 use crate::strategy::Strategy;
 use crate::sweep::{QUANTILES, Row, Table};
 
-/// How CPU time is spent, and the colours.
+/// The uses of CPU time, and their colours.
 pub(super) const CPU_PARTS: [(&str, &str); 6] = [
     ("computation", "f0"),
     ("spinning", "f1"),
@@ -17,7 +17,7 @@ pub(super) const CPU_PARTS: [(&str, &str); 6] = [
     ("idle", "fidle"),
 ];
 
-/// Settings with figures of their own, at most; the table has all.
+/// The maximum number of settings with figures of their own; the table has all.
 const PANELS_MAX: usize = 12;
 
 /// One HTML file on a sweep: response against utilisation and against every axis that varies, then for each setting
@@ -64,7 +64,7 @@ fn warn(page: &mut Page, table: &Table) {
     }
 }
 
-/// The strategies in the order of the table; their places are their styles.
+/// The strategies in the order of the table; their indices are their styles.
 fn strategies(table: &Table) -> Vec<Strategy> {
     let mut found = Vec::new();
     for row in &table.rows {
@@ -79,7 +79,7 @@ fn style(strategies: &[Strategy], row: &Row) -> usize {
     strategies.iter().position(|strategy| *strategy == row.cell.params.strategy).unwrap_or(0)
 }
 
-/// A strategy's name, with its costs where a setting has it more than once.
+/// A strategy's name, with its costs if a setting has it more than once.
 fn name(row: &Row, rows: &[&Row]) -> String {
     let params = &row.cell.params;
     let twins = rows.iter().filter(|other| other.cell.params.strategy == params.strategy).count();
@@ -93,7 +93,7 @@ fn name(row: &Row, rows: &[&Row]) -> String {
     format!("{} {}/{}", params.strategy, us(params.switch_ns), us(params.interrupt_ns))
 }
 
-/// Rows that can be compared: they differ in strategy and its costs.
+/// Groups of rows that can be compared: they differ only in strategy and its costs.
 fn settings(table: &Table) -> Vec<Vec<&Row>> {
     let mut found: Vec<Vec<&Row>> = Vec::new();
     for row in &table.rows {
@@ -163,11 +163,11 @@ fn summary(page: &mut Page, table: &Table, seeds: usize) {
     page.table(&titles, &table.rows.iter().map(row).collect::<Vec<_>>());
 }
 
-/// Something that may vary.
+/// A parameter that may vary.
 struct Axis {
     title: &'static str,
     of: fn(&Row) -> Option<f64>,
-    /// The row's setting without it.
+    /// The row's setting without this parameter.
     rest: fn(&Row) -> String,
 }
 
@@ -178,7 +178,7 @@ const AXES: [Axis; 4] = [
     Axis { title: "nodes", of: |row| Some(row.cell.params.nodes.into()), rest: |row| rest(row, "nodes") },
 ];
 
-/// The setting without one of its parts: rows that have the same are on one figure.
+/// The setting without one of its parts: rows with the same rest share a figure.
 fn rest(row: &Row, without: &str) -> String {
     let (params, wanted) = (&row.cell.params, &row.cell.wanted);
     let parts = [
@@ -206,7 +206,7 @@ fn groups(table: &Table, rest: impl Fn(&Row) -> String) -> Vec<(String, Vec<&Row
     found
 }
 
-/// A line for each strategy (and costs) through the rows of a group.
+/// One line for each strategy (and costs) through the rows of a group.
 fn strategy_lines(strategies: &[Strategy], rows: &[&Row], x: &dyn Fn(&Row) -> Option<f64>) -> Vec<Line> {
     let mut found: Vec<Line> = Vec::new();
     for row in rows {
@@ -234,7 +234,7 @@ fn point_table(page: &mut Page, lines: &[Line], x_title: &str) {
     page.folded("The points", &[("strategy", true), (x_title, false), ("response s", false)], &rows);
 }
 
-/// The field's first figure; with one load only it says little and is left out.
+/// The field's standard figure; with a single load it says little and is left out.
 fn against_utilisation(page: &mut Page, table: &Table, strategies: &[Strategy]) {
     let varied: Vec<_> =
         groups(table, AXES[0].rest).into_iter().filter(|(_, rows)| values(rows, AXES[0].of) > 1).collect();
@@ -276,7 +276,7 @@ fn against(page: &mut Page, table: &Table, strategies: &[Strategy], axis: &Axis)
     }
 }
 
-/// Parts of the CPU time in the order of [`CPU_PARTS`].
+/// The fractions of CPU time in the order of [`CPU_PARTS`].
 pub(super) fn shares(cpu: &CpuShares) -> Vec<f64> {
     vec![cpu.compute, cpu.spin, cpu.switch, cpu.interrupt, cpu.sched, cpu.idle]
 }

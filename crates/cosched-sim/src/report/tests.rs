@@ -1,4 +1,4 @@
-//! Reports of real runs: whole, alone and the same bytes each time.
+//! Reports of real runs: complete, self-contained and the same bytes each time.
 
 use super::*;
 use crate::metrics::{BOUND_S, run_metrics};
@@ -40,7 +40,7 @@ fn table() -> Table {
     Table::new(&plan, &taken)
 }
 
-/// Every element that is opened is closed, in order; text has no stray brackets.
+/// Every opened element is closed, in order; text has no stray brackets.
 fn check_markup(html: &str) {
     const EMPTY: [&str; 5] = ["meta", "line", "path", "!DOCTYPE", "br"];
     let mut open: Vec<&str> = Vec::new();
@@ -65,7 +65,7 @@ fn check_markup(html: &str) {
     assert_eq!(open, Vec::<&str>::new());
 }
 
-/// Nothing is fetched and nothing is run.
+/// Nothing is loaded and nothing is executed.
 fn check_alone(html: &str) {
     for word in ["http:", "https:", "<script", "src=", "href=", "@import", "url(", "NaN", "inf\""] {
         assert!(!html.contains(word), "{word}");
@@ -102,7 +102,7 @@ fn a_run_has_its_figures() {
         check_alone(&html);
         check_markup(&html);
         assert_eq!(html.matches("<svg").count(), 5);
-        // Each job is in both pictures of places, in one rectangle or more.
+        // Each job is in both figures of places, in one rectangle or more.
         for index in 0..jobs.len() {
             assert!(html.matches(&format!("<title>job {index} (")).count() >= 2, "{strategy} {index}");
         }

@@ -1,15 +1,15 @@
-//! What is varied: the content of a TOML file, and the same from the command line.
+//! What is varied: the contents of a TOML file, and the same from the command line.
 
 use serde::Deserialize;
 
-/// The axes of a sweep. An axis that is empty has one value: the base's.
+/// The axes of a sweep. An empty axis has one value: that of the base.
 ///
 /// Costs vary where they matter: `cs_us` and `intr_us` for strategies without a matrix, `gang_cs_us` and `quantum_ms` for
 /// gangs. So no two cells are the same.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Description {
-    /// Strategies by name; `paper` are the ten of Zhang et al. 2000, `all` all there are.
+    /// Strategies by name; `paper` means the ten of Zhang et al. 2000, `all` all available ones.
     pub strategies: Vec<String>,
     /// WL1 to WL8, which are generated, or paths of job lists and traces.
     pub workloads: Vec<String>,
@@ -24,17 +24,17 @@ pub struct Description {
     pub skew: Vec<f64>,
     /// Factors by which iterations are coarser.
     pub grain: Vec<u64>,
-    /// Context switches in µs, but for gangs.
+    /// Context switches in µs, except for gangs.
     pub cs_us: Vec<f64>,
-    /// Interrupts in µs, but for gangs.
+    /// Interrupts in µs, except for gangs.
     pub intr_us: Vec<f64>,
     /// Context switches of gangs in µs.
     pub gang_cs_us: Vec<f64>,
     /// Quanta of gangs in ms.
     pub quantum_ms: Vec<f64>,
-    /// Replications: how many (seeds 1, 2, …), or the seeds themselves.
+    /// Replications: their number (seeds 1, 2, …), or the seeds themselves.
     pub seeds: Seeds,
-    /// Jobs of a generated workload.
+    /// The number of jobs of a generated workload.
     pub jobs: usize,
     /// Their mean execution time alone, in s.
     pub mean_exec_s: f64,
@@ -42,7 +42,8 @@ pub struct Description {
     pub bound_s: f64,
     /// Simulated time after which a run is cut, in s.
     pub max_sim_s: Option<f64>,
-    /// Jump where no job arrives or ends, once all rates have settled, where the fast engine can: estimates, for long jobs.
+    /// Skip intervals in which no job arrives or ends, once all rates have settled, if the fast engine can: estimates, for
+    /// long jobs.
     pub sampled: bool,
 }
 
@@ -52,7 +53,7 @@ pub struct Description {
 pub enum Seeds {
     /// Seeds 1 to this.
     Count(u64),
-    /// These.
+    /// These seeds.
     List(Vec<u64>),
 }
 

@@ -1,8 +1,9 @@
-//! Sweeps: strategies × workloads × everything that varies, one cell each, on all cores, and the tables of the results.
+//! Sweeps: strategies × workloads × all varied parameters, one cell for each combination, on all cores, and the tables
+//! of the results.
 //!
-//! A sweep is a list of cells in a fixed order. A cell's result depends on its inputs alone, so the tables have the same
-//! bytes for any number of threads, and a result that was written down once (the journal) needs not be computed again.
-//! All strategies get the same job lists and the same draws (common random numbers), so they are compared in pairs.
+//! A sweep is a list of cells in a fixed order. A cell's result depends only on its inputs, so the tables have the same
+//! bytes for any number of threads, and a result that has been saved (in the journal) need not be computed again. All
+//! strategies get the same job lists and the same draws (common random numbers), so they are compared in pairs.
 
 mod describe;
 mod error;

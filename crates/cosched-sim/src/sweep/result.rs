@@ -1,4 +1,4 @@
-//! What is kept of a cell: enough for every table and plot, not the jobs.
+//! What is stored for a cell: enough for every table and plot, but not the jobs.
 
 use super::plan::Plan;
 use crate::job::JobSpec;
@@ -7,13 +7,13 @@ use crate::outcome::Outcome;
 use crate::params::Params;
 use serde::{Deserialize, Serialize};
 
-/// Quantiles that are kept of the bounded slowdown: 0, 1/40 … 1.
+/// The number of stored quantiles of the bounded slowdown: 0, 1/40 … 1.
 pub const QUANTILES: usize = 41;
 
 /// A cell's numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// The run's numbers.
+    /// The run's metrics.
     pub metrics: RunMetrics,
     /// Means of the response times of consecutive batches of jobs, in s; empty below 20 jobs, or when one has not ended.
     /// The same jobs are in the same batch under every strategy.
@@ -29,7 +29,7 @@ pub struct CellResult {
     pub sampling_error_s: Option<f64>,
 }
 
-/// What an engine gives.
+/// The result of an engine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Simulated {
     /// The outcome.
@@ -39,18 +39,18 @@ pub struct Simulated {
 }
 
 impl From<Outcome> for Simulated {
-    /// An exact one.
+    /// The result of an exact run.
     fn from(outcome: Outcome) -> Simulated {
         Simulated { outcome, sampling_error_s: None }
     }
 }
 
-/// A result, and how it was come by.
+/// The state of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Taken {
-    /// It is here.
+    /// The result is available.
     Done(Box<CellResult>),
-    /// The simulation gave none: why.
+    /// The simulation failed: the reason.
     Failed(String),
 }
 
@@ -93,7 +93,7 @@ pub(super) fn key(plan: &Plan, params: &Params, jobs_hash: u64) -> u64 {
     text.bytes().fold(OFFSET, step)
 }
 
-/// A number for a list of jobs.
+/// A hash of a list of jobs.
 pub(super) fn hash_jobs(jobs: &[JobSpec]) -> u64 {
     jobs.iter().fold(OFFSET, |hash, job| {
         let words = [job.arrival_ns, job.tasks.into(), job.exec_ns, job.kind as u64];

@@ -1,4 +1,4 @@
-//! All cells on all cores.
+//! Runs all cells on all cores.
 
 use super::error::SweepError;
 use super::journal::{Journal, line};
@@ -13,17 +13,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a sweep needs from outside. Job lists and outcomes must depend on their arguments alone.
+/// The functions that a sweep gets from its caller. Job lists and outcomes must depend on their arguments alone.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "functions have nothing to show")]
 pub struct Hooks<'a> {
-    /// Makes a list of jobs; an error is what a person should read.
+    /// Creates a list of jobs; an error is a message for the user.
     pub jobs: &'a (dyn Fn(&Wanted) -> Result<Vec<JobSpec>, String> + Sync),
-    /// Simulates; the function is told the progress, and says whether to go on.
+    /// Simulates; the callback gets the progress, and says whether to continue.
     pub simulate: &'a Simulate<'a>,
-    /// The time in s from any beginning, for the journal.
+    /// The time in s from any origin, for the journal.
     pub now_s: &'a (dyn Fn() -> f64 + Sync),
-    /// Is told the progress now and then, from any thread.
+    /// Gets the progress from time to time, from any thread.
     pub progress: &'a (dyn Fn(SweepProgress) + Sync),
 }
 
@@ -31,22 +31,22 @@ pub struct Hooks<'a> {
 pub type Simulate<'a> =
     dyn Fn(&Params, &[JobSpec], &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> + Sync + 'a;
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepProgress {
-    /// Cells that are done now, those of the journal too.
+    /// Cells that are done, including those of the journal.
     pub cells: usize,
     /// Cells that came from the journal.
     pub resumed: usize,
     /// All cells.
     pub cells_all: usize,
-    /// Work that was done here, in task-iterations weighted by how dear they are.
+    /// Work that was done in this call, in task-iterations weighted by their cost.
     pub work: u64,
-    /// Work that was to be done here.
+    /// All work to be done in this call.
     pub work_all: u64,
 }
 
-/// A cell that is to be simulated.
+/// A cell to be simulated.
 struct Task<'a> {
     place: usize,
     cell: &'a Cell,
@@ -55,15 +55,15 @@ struct Task<'a> {
     work: u64,
 }
 
-/// Task-iterations under dynamic strategies cost that many times those of gangs.
+/// Task-iterations under dynamic strategies cost this many times those of gangs.
 const DYNAMIC_WEIGHT: u64 = 4;
 
-/// Simulates the cells that the journal does not have, the largest first, on so many threads. `append` gets a whole line
-/// for each and has to write it down for good before it returns. The results are in the order of the plan.
+/// Simulates the cells that the journal does not have, the largest first, on `threads` threads. `append` gets a whole
+/// line for each and has to save it durably before it returns. The results are in the order of the plan.
 ///
 /// # Errors
-/// Job lists that cannot be made, a journal that cannot be written. A simulation without a result is not an error of the
-/// sweep: it is [`Taken::Failed`], and will be tried again next time.
+/// Job lists that cannot be created, a journal that cannot be written. A simulation without a result is not an error of
+/// the sweep: it is [`Taken::Failed`], and will be tried again next time.
 pub fn run(
     plan: &Plan,
     journal: &Journal,
@@ -115,10 +115,10 @@ pub fn recall(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<Vec<Ta
     Ok(prepare(plan, hooks)?.iter().map(of).collect())
 }
 
-/// Makes the job lists, each once, and the keys.
+/// Creates the job lists, each once, and the keys.
 fn prepare<'a>(plan: &'a Plan, hooks: Hooks<'_>) -> Result<Vec<Task<'a>>, SweepError> {
     let mut lists: BTreeMap<String, (u64, Arc<Vec<JobSpec>>)> = BTreeMap::new();
-    // Lists that do not depend on the seed are kept once.
+    // Lists that do not depend on the seed are stored once.
     let mut by_hash: BTreeMap<u64, Arc<Vec<JobSpec>>> = BTreeMap::new();
     let mut tasks = Vec::new();
     for (place, cell) in plan.cells.iter().enumerate() {
@@ -141,7 +141,7 @@ fn prepare<'a>(plan: &'a Plan, hooks: Hooks<'_>) -> Result<Vec<Task<'a>>, SweepE
     Ok(tasks)
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared<'a> {
     plan: &'a Plan,
     hooks: Hooks<'a>,
@@ -154,7 +154,7 @@ struct Shared<'a> {
     sink: Mutex<Sink<'a>>,
 }
 
-/// Where results go.
+/// The destination of results.
 struct Sink<'a> {
     append: &'a mut (dyn FnMut(&str) -> io::Result<()> + Send),
     taken: &'a mut Vec<Option<Taken>>,
@@ -182,7 +182,7 @@ impl Shared<'_> {
     }
 
     fn simulate(&self, task: &Task<'_>) -> Result<Simulated, SimError> {
-        // This task's part of the shared sum; at its end it is all of the task's work.
+        // This task's part of the shared sum; at its end it is the whole work of the task.
         let mut told = 0;
         let outcome = (self.hooks.simulate)(&task.cell.params, &task.jobs, &mut |progress| {
             let (done, all) = progress.task_iterations;
@@ -196,7 +196,7 @@ impl Shared<'_> {
         outcome
     }
 
-    /// Writes a result down; the order in which cells end decides nothing but the order of the journal's lines.
+    /// Saves a result; the order in which cells end affects only the order of the journal's lines.
     fn put(&self, task: &Task<'_>, taken: Taken, wall_s: f64) {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         if let Taken::Done(result) = &taken {

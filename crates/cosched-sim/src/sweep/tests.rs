@@ -164,7 +164,7 @@ fn a_foreign_end_is_told() {
         assert!(!is_foreign(ours.as_bytes()), "{ours}");
     }
     assert!(is_foreign(b"my notes") && is_foreign(b"\0") && is_foreign(b"{\"name"));
-    // What never ends is not read for ever.
+    // Endless input is not read for ever.
     assert!(Journal::read(io::BufReader::new(io::repeat(0))).unwrap().is_foreign);
 }
 

@@ -1,6 +1,6 @@
-//! The header: `; Key: value` lines. Keys repeat, values carry text and go on over several lines.
+//! The header: `; Key: value` lines. Keys repeat, values contain text and continue over several lines.
 
-/// What the comments of a log say.
+/// The header comments of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwfHeader {
     entries: Vec<(String, String)>,
@@ -8,13 +8,13 @@ pub struct SwfHeader {
 }
 
 impl SwfHeader {
-    /// A header of these keys and values.
+    /// A header with these keys and values.
     pub fn new(entries: impl IntoIterator<Item = (String, String)>) -> SwfHeader {
         let entries: Vec<_> = entries.into_iter().collect();
         SwfHeader { lines: entries.len() as u64, entries }
     }
 
-    /// Takes in a line, from its `;` on.
+    /// Adds a line, from its `;` on.
     pub(super) fn add(&mut self, line: &str) {
         self.lines += 1;
         let text = line.trim_start_matches(';').trim();
@@ -31,7 +31,7 @@ impl SwfHeader {
         &self.entries
     }
 
-    /// Lines that begin with `;`, wherever they stand.
+    /// The number of lines that begin with `;`, anywhere in the file.
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -42,14 +42,14 @@ impl SwfHeader {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The number with which a key's value begins, as in `338 (batch partition)`.
+    /// The number at the beginning of a key's value, as in `338 (batch partition)`.
     pub fn number(&self, key: &str) -> Option<u64> {
         let value = self.get(key)?.trim_start();
         let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
         value[..end].parse().ok()
     }
 
-    /// The machine's processors: MaxProcs, else MaxNodes.
+    /// The machine's processors: MaxProcs, otherwise MaxNodes.
     pub fn processors(&self) -> Option<u32> {
         let positive = |key| self.number(key).filter(|n| *n > 0).and_then(|n| u32::try_from(n).ok());
         positive("MaxProcs").or_else(|| positive("MaxNodes"))
@@ -61,7 +61,7 @@ impl SwfHeader {
     }
 }
 
-/// A key is one word, and a blank or nothing follows its colon: `http://…` goes on with the value before.
+/// A key is one word, and a blank or nothing follows its colon: `http://…` continues the previous value.
 fn key_and_value(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
     let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphabetic());
