@@ -49,7 +49,7 @@ void barrier_report(const barrier_options *o, const char *kind, unsigned members
     "      --json             print one line of JSON\n"                                                            \
     "  -h, --help             print this\n"
 
-#define BARRIER_HELP_EXIT "\nThe check: all met equally often, and the work of each has the result of so many loops.\n"       \
+#define BARRIER_HELP_EXIT "\nThe check: all met equally often, and the work of each has the result of its loops.\n"           \
     "Exit codes: 0 done, 1 a wrong result or a failure of the system, 2 a wrong option.\n"
 
 #endif

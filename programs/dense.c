@@ -114,7 +114,7 @@ void blas_single_threaded(char **argv) {
     if (getenv("OPENBLAS_NUM_THREADS")) return;
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     execv("/proc/self/exe", argv);
-    failure("cannot start anew with OPENBLAS_NUM_THREADS=1");
+    failure("cannot restart with OPENBLAS_NUM_THREADS=1");
 }
 
 FILE *dump_open(const char *path, int rank) {

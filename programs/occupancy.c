@@ -24,7 +24,7 @@ static const char help[] =
     "      --processes N      how many processes [default: 1]\n"
     "      --cpus LIST        pin process I to the I-th CPU of the list, round and round (0,1)\n"
     "      --gap-us G         a longer gap between two clock reads ends an interval [default: 20]\n"
-    "      --intervals-max N  room for so many intervals per process [default: 1000000]\n"
+    "      --intervals-max N  room for N intervals per process [default: 1000000]\n"
     "  -h, --help             print this\n"
     "\nExamples:\n"
     "  occupancy --out /tmp/a --seconds 2 --text && head -3 /tmp/a.0\n"

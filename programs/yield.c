@@ -13,13 +13,13 @@ static const char help[] =
     "Usage: yield [OPTIONS]\n\n"
     "Options:\n"
     "      --pair             run one copy and two copies at once, in turns, and print alpha_c\n"
-    "      --repetitions R    with --pair: so many times each, the median counts [default: 5]\n"
+    "      --repetitions R    with --pair: runs of each, the median counts [default: 5]\n"
     "      --yields Y         yields of a copy [default: 50000]\n"
     "      --loops N          loops of work before each yield [default: 1000]\n"
     "      --grain-us G       instead: microseconds of CPU time, calibrated to loops at start\n"
     "      --cpu C            the CPU that all copies run on [default: the first allowed]\n"
     "      --by WAY           how a copy gives the CPU to the other [default: yield]\n"
-    "                           yield  sched_yield, as in the paper; the scheduler may go on with the same\n"
+    "                           yield  sched_yield, as in the paper; the scheduler may continue with the same\n"
     "                           rr     sched_yield under SCHED_RR (root): always the other, and with\n"
     "                                  priority before all else on this CPU\n"
     "                           futex  wakes the other and waits to be woken: always the other, and the\n"
@@ -33,7 +33,7 @@ static const char help[] =
     "\nalpha_c = (t_2 - 2 t_1) / switches, where the switches are counted by the kernel; they are\n"
     "2 Y when each yield leads to one, and then it is the paper's (t_2 - 2 t_1) / (2 Y), which is\n"
     "printed too. alpha_c_cpu is the same from CPU times: what other programs take is not in it.\n"
-    "The check: the work of each copy has the result of so many loops.\n"
+    "The check: the work of each copy has the result of its number of loops.\n"
     "Exit codes: 0 done, 1 a wrong result or a failure of the system, 2 a wrong option.\n";
 
 static const char *const by_names[] = {"yield", "rr", "futex"};
@@ -132,6 +132,6 @@ int main(int argc, char **argv) {
         yield_work(&options, &turn, 0, 1, &result);
         wrong = report_single(&options, &result);
     }
-    if (wrong) fprintf(stderr, "yield: the result is wrong: the work of a copy has another result than so many loops\n");
+    if (wrong) fprintf(stderr, "yield: the result is wrong: the result of a copy's work does not match its number of loops\n");
     return wrong ? EXIT_WRONG : 0;
 }

@@ -206,7 +206,7 @@ class Stages(unittest.TestCase):
             graph.stage(Stage("a", print, resource="disk"))
         with self.assertRaisesRegex(ValueError, "'fast' is not a kind"):
             graph.stage(Stage("a", print, kind="fast"))
-        with self.assertRaisesRegex(TypeError, "stage 'a' is no callable but int"):
+        with self.assertRaisesRegex(TypeError, "stage 'a' is not callable but int"):
             Stage("a", 3)
         with self.assertRaisesRegex(ValueError, "no stage 7"):
             graph.path("p", [7], buffers=1, size_bytes=1)

@@ -92,7 +92,7 @@ pub(crate) fn adopt(context: &Context, options: &Adopt) -> Result<u8, Failure> {
     } else {
         print(&format!("{}\n", job.id))?;
         if job.state == JobState::Waiting {
-            say(&format!("job {} waits for its place; until then everything runs on as before", job.id));
+            say(&format!("job {} waits for CPUs; until then everything continues as before", job.id));
         }
     }
     Ok(0)
@@ -137,7 +137,7 @@ fn of_unit(unit: &str) -> Result<Found, Failure> {
     let unit = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
     let path = of_systemd(&unit, &[]).or_else(|| of_systemd(&unit, &["--user"])).or_else(|| by_place(&unit));
     let Some(path) = path else {
-        let why = "systemd knows no cgroup of it, and none has its name in system.slice: it does not run, or is no service or scope";
+        let why = "systemd reports no cgroup for it, and none has its name in system.slice: it is not running, or is not a service or scope";
         let hint =
             "`systemctl status UNIT` shows whether it runs, and its cgroup; `cosched adopt --cgroup PATH` takes any.";
         return Err(Failure::explained(EXIT_REFUSED, &format!("unit {unit} has no cgroup"), why, hint));
@@ -185,8 +185,8 @@ fn of_container(id: &str) -> Result<Found, Failure> {
         (pid > 0).then_some((engine, pid))
     });
     let Some((engine, pid)) = found else {
-        let why = "neither podman nor docker tells of a running container of that name, to this user";
-        let hint = "`podman ps` and `docker ps` list yours; root's are root's alone.";
+        let why = "neither podman nor docker reports a running container of that name to this user";
+        let hint = "`podman ps` and `docker ps` list your containers; only root sees root's.";
         return Err(Failure::explained(EXIT_REFUSED, &format!("container {id} cannot be adopted"), why, hint));
     };
     let from = Some(format!("container {id} ({engine})"));

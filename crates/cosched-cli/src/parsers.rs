@@ -53,7 +53,7 @@ pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
 pub(crate) fn part_of_time(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let part = percent.map(|percent| percent / 100.0).filter(|part| *part > 0.0 && *part <= 1.0);
-    part.ok_or_else(|| format!("`{text}` is no part of the time; give more than 0% and at most 100%, as 50%"))
+    part.ok_or_else(|| format!("`{text}` is not a part of the time; give more than 0% and at most 100%, as 50%"))
 }
 
 /// A fraction of the time, or no limit.

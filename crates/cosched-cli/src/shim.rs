@@ -96,7 +96,7 @@ fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
     if let Some(bad) = asked.iter().find(|name| name.is_empty() || name.contains('/') || name.as_str() == "cosched") {
         return Err(refused(
             &format!("{bad:?} cannot be a job by its name"),
-            "it is no name of another command",
+            "it is not the name of another command",
             "give names as mpiexec",
         ));
     }
@@ -112,7 +112,7 @@ fn names(asked: &[String], dir: &Path) -> Result<Vec<String>, Failure> {
     if found.is_empty() {
         let why = format!("none of {} is on PATH", LAUNCHERS.join(", "));
         return Err(refused(
-            "there is no launcher of MPI",
+            "no MPI launcher was found",
             &why,
             "install one, or name the commands that are to be jobs",
         ));

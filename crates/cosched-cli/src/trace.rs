@@ -35,7 +35,7 @@ pub(crate) fn trace(context: &Context, options: &Trace) -> Result<u8, Failure> {
     let status = client.status()?;
     let slices = options.time.as_millis() as u64 / status.slot_length_ms.max(1) * status.cpus.len() as u64;
     if slices > SLICES_MAX {
-        let why = format!("{slices} slots of CPUs would be drawn, and {SLICES_MAX} can be");
+        let why = format!("{slices} slots of CPUs would be drawn, and the maximum is {SLICES_MAX}");
         return Err(Failure::explained(2, "the trace would be too long", &why, "record a shorter time with --for"));
     }
     let recorded = record(&mut client, &status, options.time)?;

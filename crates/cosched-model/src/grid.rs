@@ -17,7 +17,7 @@ pub struct Grid {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// The text is not a grid.
-    #[error("`{0}` is no grid: give PxQ, processes down and across, each from 1 to {max}, as 8x4", max = Grid::SIDE_MAX)]
+    #[error("`{0}` is not a grid: give PxQ, processes down and across, each from 1 to {max}, as 8x4", max = Grid::SIDE_MAX)]
     Grid(String),
     /// N is 0 or above the limit.
     #[error("N must be from 1 to {max}, not {0}", max = Problem::N_MAX)]

@@ -110,7 +110,7 @@ class Stage:
         cpus: Iterable[int] | None = None,
     ) -> None:
         if not callable(work):
-            raise TypeError(f"stage {name!r} is no callable but {type(work).__name__}")
+            raise TypeError(f"stage {name!r} is not callable but {type(work).__name__}")
         self.name = name
         self._make: Callable[[int], Any] = lambda number: work
         self._how = {

@@ -16,8 +16,8 @@ pub(super) fn text(facts: &Facts, advice: &Advice) -> String {
         let others = percent(facts.others_cpu_share);
         let _ = writeln!(
             text,
-            "The machine did not treat the runs alike (other processes used {others} of the CPUs): ask again when it is quiet. \
-             What follows is what these numbers would say."
+            "The machine did not treat the runs alike (other processes used {others} of the CPUs): measure again when it is idle. \
+             What follows is what these numbers suggest."
         );
     }
     let _ = writeln!(text, "{}", choice(facts, advice));
@@ -32,7 +32,7 @@ fn program(facts: &Facts) -> String {
     };
     let polls = facts.waits.map_or(String::new(), |waits| {
         format!(
-            "; it asks for messages {} times for each second of CPU time",
+            "; it polls for messages {} times for each second of CPU time",
             grouped(waits.polls_per_cpu_s.round() as u64)
         )
     });

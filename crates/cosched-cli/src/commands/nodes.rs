@@ -50,12 +50,12 @@ pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &Clus
     match (&status.nodes, &status.cluster) {
         (Some(nodes), Some(cluster)) => Ok((nodes, cluster)),
         _ => {
-            let why = "this daemon is of a version in which a machine without queues was no node";
+            let why = "this daemon is of an older version, in which a machine without queues is not a node";
             Err(Failure::explained(
                 EXIT_REFUSED,
                 "the daemon knows no nodes",
                 why,
-                "restart the daemon, in this version",
+                "restart the daemon with the coschedd of this version",
             ))
         }
     }

@@ -107,7 +107,7 @@ fn state(job: &Job) -> String {
             format!("{state}: it was released, and its processes run on without cosched")
         }
         (JobState::Ended, None) if job.adopted.is_some() && job.ended_why.is_none() => {
-            format!("{state}: it has no process any more")
+            format!("{state}: it has no process left")
         }
         (JobState::Ended, Some(exit)) => match &job.ended_why {
             Some(why) => format!("{state}, {exit}: {why}"),

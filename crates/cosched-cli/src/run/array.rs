@@ -27,7 +27,7 @@ pub(crate) struct Task {
 
 /// `1-20`, `1,3,7-9`, `0-100:10`, each also with `%4`.
 pub(crate) fn parse_array(text: &str) -> Result<Array, String> {
-    let wrong = || format!("`{text}` is no array; write for example 1-20, 1-20%4 (4 at a time), 0-90:10 or 1,3,8");
+    let wrong = || format!("`{text}` is not an array; write for example 1-20, 1-20%4 (4 at a time), 0-90:10 or 1,3,8");
     let (list, at_a_time) = match text.split_once('%') {
         Some((list, number)) => (list, number.parse().ok().filter(|most| *most > 0).ok_or_else(wrong)?),
         None => (text, usize::MAX),
@@ -49,7 +49,7 @@ pub(crate) fn parse_array(text: &str) -> Result<Array, String> {
     }
     indexes.sort_unstable();
     indexes.dedup();
-    if indexes.len() < many { Err(format!("`{text}` has an index twice")) } else { Ok(Array { indexes, at_a_time }) }
+    if indexes.len() < many { Err(format!("`{text}` names an index twice")) } else { Ok(Array { indexes, at_a_time }) }
 }
 
 impl Array {

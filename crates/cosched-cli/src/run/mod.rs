@@ -256,8 +256,10 @@ fn tell_why(job: &Job) {
 fn tell_what_was_killed(job: &Job) {
     let Some(killed) = job.out_of_memory else { return };
     let hint = match killed.limit_bytes {
-        Some(_) => "let it use less, or ask whoever set the limit for more",
-        None => "let it use less, or run less beside it; `--mem` lets jobs wait for memory where the machine plans it",
+        Some(_) => "reduce its memory use, or have the limit raised",
+        None => {
+            "reduce its memory use, or run less beside it; with `--mem` jobs wait for memory where the machine plans it"
+        }
     };
     say(&format!("job {}: {killed}; {hint}", job.id));
 }

@@ -29,8 +29,8 @@ pub(super) fn is_possible() -> Result<(), ClientError> {
     if !is_inside() {
         return Ok(());
     }
-    let why = format!("none could for the command that this one belongs to ({MARK} is set)");
-    Err(ClientError::NoPlace { why, hint: format!("unset {MARK} to look again") })
+    let why = format!("none could run for the command that this one belongs to ({MARK} is set)");
+    Err(ClientError::NoPlace { why, hint: format!("unset {MARK} to try again") })
 }
 
 /// Executes the command.

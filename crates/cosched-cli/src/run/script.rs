@@ -43,7 +43,7 @@ pub(crate) fn with_options(words: &[OsString], run: &Run) -> Result<Option<Cli>,
         let why = first_line(&e);
         Failure::explained(
             EXIT_FAILED,
-            &format!("{}: its {MARK} lines do not go with the command line", path.display()),
+            &format!("{}: its {MARK} lines conflict with the command line", path.display()),
             &why,
             "leave out one of the two",
         )
@@ -62,7 +62,7 @@ fn check(words: &[String]) -> Result<(), String> {
         args::command().try_get_matches_from(all).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
         Ok(Cli { command: Commands::Run(run), .. }) if run.command.len() == 1 => Ok(()),
-        Ok(_) => Err(format!("`{}` has more than options", words.join(" "))),
+        Ok(_) => Err(format!("`{}` contains more than options", words.join(" "))),
         Err(e) if !e.use_stderr() => Err("help is for the command line".to_owned()),
         Err(e) => Err(first_line(&e)),
     }

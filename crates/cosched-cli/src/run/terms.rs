@@ -59,11 +59,11 @@ fn after(text: &str) -> Result<After, String> {
     let (job, ok) = match text.split_once(':') {
         None | Some((_, "any")) => (text.trim_end_matches(":any"), false),
         Some((job, "ok")) => (job, true),
-        Some((_, rule)) => return Err(format!("`{rule}` is no rule: write JOB:ok or JOB:any")),
+        Some((_, rule)) => return Err(format!("`{rule}` is not a rule: write JOB:ok or JOB:any")),
     };
     let job = job
         .parse()
-        .map_err(|_| format!("`{job}` is no job's number; `cosched run -d` prints it, `cosched ps` lists them"))?;
+        .map_err(|_| format!("`{job}` is not a job's number; `cosched run -d` prints it, `cosched ps` lists them"))?;
     Ok(After { job, ok })
 }
 
@@ -83,7 +83,7 @@ fn begin_at(text: &str, now: &Zoned) -> Result<u64, String> {
         let at: DateTime = text.parse().map_err(|e| wrong(&e))?;
         at.to_zoned(now.time_zone().clone()).map_err(|e| wrong(&e))?.timestamp()
     } else {
-        let time: Time = text.parse().map_err(|_| wrong(&format!("`{text}` is no time")))?;
+        let time: Time = text.parse().map_err(|_| wrong(&format!("`{text}` is not a time")))?;
         next(time, now).map_err(|e| wrong(&e))?
     };
     u64::try_from(at.as_millisecond()).map_err(|_| wrong(&"it is before 1970"))

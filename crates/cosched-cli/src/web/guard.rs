@@ -57,7 +57,7 @@ impl Secrets {
             self.has_cookie(request) || is_page && self.has_token(request)
         };
         let hint =
-            "Open the address that `cosched web` has printed, with its token; it holds until `cosched web` ends.";
+            "Open the address that `cosched web` has printed, with its token; it is valid until `cosched web` ends.";
         if is_known { Ok(()) } else { Err(refuse("the token is missing or old", hint)) }
     }
 

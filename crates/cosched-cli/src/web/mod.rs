@@ -56,7 +56,7 @@ pub(crate) fn web(context: &Context, options: &Web) -> Result<u8, Failure> {
         print(&format!("{url}\n"))?;
         let port = address.port();
         say(&format!(
-            "open this address in a browser on this machine; whoever has it acts as you. From elsewhere: ssh -L \
+            "open this address in a browser on this machine; anyone who has it acts as you. From elsewhere: ssh -L \
              {port}:127.0.0.1:{port} HOST. ^C ends it"
         ));
     }
@@ -100,7 +100,7 @@ fn connection(site: &Site, mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_write_timeout(Some(Duration::from_secs(30)))?;
     let request = match http::read(&mut stream)? {
         Ok(request) => request,
-        Err(status) => return http::answer(&mut stream, &http::Answer::text(status, "This is no request.\n")),
+        Err(status) => return http::answer(&mut stream, &http::Answer::text(status, "This is not a request.\n")),
     };
     if let Err(refused) = site.secrets.check(&request) {
         return http::answer(&mut stream, &refused);

@@ -29,8 +29,8 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
     if !ALLOWED.iter().any(|(method, path)| *method == request.method && matches(path, &request.path)) {
         return error(
             404,
-            "the page does not ask this",
-            "it is not in the page's list",
+            "the page may not send this request",
+            "it is not in the page's list of requests",
             "Use `cosched` or the socket.",
         );
     }
@@ -79,7 +79,7 @@ fn matches(pattern: &str, path: &str) -> bool {
 }
 
 fn unreachable(error: &ClientError) -> Answer {
-    let hint = "The page tries again by itself. `systemctl status coschedd` says what became of the daemon.";
+    let hint = "The page tries again by itself. `systemctl status coschedd` shows whether the daemon is running.";
     self::error(502, "the daemon does not answer", &error.to_string(), hint)
 }
 

@@ -176,7 +176,7 @@ fn what_cannot_be_listed_or_selected_is_told() {
     for (words, told) in [
         (&["ps", "--format", "id,elapsde"][..], "did you mean `elapsed`?"),
         (&["ps", "--sort", "-colour"], "no column `colour`"),
-        (&["history", "--since", "soon"], "is no time"),
+        (&["history", "--since", "soon"], "is not a time"),
         (&["squeue"], "hint: cosched ps"),
     ] {
         let output = place.output(words);

@@ -73,7 +73,7 @@ pub(super) fn of_files((files, mut warnings): Read, run: &Run) -> Option<Profile
     let network = network::fit(&files);
     profile.network = network.map(|(network, _)| network);
     if network.is_some_and(|(_, is_clean)| !is_clean) {
-        warnings.push("the ranks had to wait for CPUs all the time: messages seem dearer than they are".into());
+        warnings.push("the ranks had to wait for CPUs all the time: messages seem more expensive than they are".into());
     }
     let mut groups = Groups::of_all(ranks);
     profile.each = (0..ranks).map(|rank| task(rank, &files, &mut groups)).collect();

@@ -23,7 +23,7 @@ impl Profile {
             sorted.sort_unstable();
             sorted.dedup();
             if sorted.is_empty() || sorted.len() != group.len() || sorted.last() >= Some(&self.tasks) {
-                return Err("a group is empty, names a task twice, or one that is not there".into());
+                return Err("a group is empty, names a task twice, or one that does not exist".into());
             }
         }
         self.each.iter().enumerate().try_for_each(|(place, task)| self.check_task(place, task))
@@ -31,7 +31,7 @@ impl Profile {
 
     fn check_task(&self, place: usize, task: &Task) -> Result<(), String> {
         if task.task as usize != place {
-            return Err(format!("task {} stands in the place of task {place}", task.task));
+            return Err(format!("task {} is in the place of task {place}", task.task));
         }
         let times = [
             ("compute_s", task.compute_s),

@@ -40,7 +40,7 @@ impl Profile {
         if !program.can_be_read() {
             let why = "a time is longer than 10^15 ns, a message larger than 10^15 bytes, or there are too many loops in loops";
             let hint = "the recording is damaged: record it again";
-            return Err(Error::subject("the profile has what no program can have", why, hint));
+            return Err(Error::subject("the profile contains what no program can do", why, hint));
         }
         Ok(program)
     }

@@ -86,7 +86,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<RankFile, String> {
     }
     let (head, rest) = bytes.split_at(HEAD_BYTES);
     if &head[..8] != MARK {
-        return Err("it does not begin as the files of the recording library do, of this version".into());
+        return Err("it does not begin like a file of this version of the recording library".into());
     }
     let word = |index: usize| -> u64 {
         let place: [u8; 8] = std::array::from_fn(|byte| head[index * 8 + byte]);
