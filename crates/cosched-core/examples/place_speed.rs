@@ -40,7 +40,7 @@ fn arrivals(places: bool) -> Vec<Duration> {
         planner.handle(Time(0), PlannerInput::Submit(job)).expect("the job fits");
         let took = start.elapsed();
         if id >= STAY {
-            planner.handle(Time(0), PlannerInput::End(JobId(id - STAY))).expect("it is there");
+            planner.handle(Time(0), PlannerInput::End(JobId(id - STAY))).expect("the job exists");
         }
         while planner.poll_action().is_some() {}
         took

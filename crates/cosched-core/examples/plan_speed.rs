@@ -71,7 +71,7 @@ fn measure(nodes: u32, name: &str, config: Config) {
         arrivals_us.push(began.elapsed().as_secs_f64() * 1e6);
         while planner.poll_action().is_some() {}
         let began = Instant::now();
-        planner.handle(Time(0), Time(0), Input::End(JobId(JOBS + i))).expect("the job is there");
+        planner.handle(Time(0), Time(0), Input::End(JobId(JOBS + i))).expect("the job exists");
         departures_us.push(began.elapsed().as_secs_f64() * 1e6);
         while planner.poll_action().is_some() {}
     }

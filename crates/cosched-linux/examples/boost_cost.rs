@@ -205,7 +205,7 @@ fn report(args: &[String], decisions: &[(u64, usize)], ran: &[Vec<Vec<(u64, u64)
         values.get(((values.len() - 1) as f64 * share) as usize).copied().unwrap_or(0) as f64 / 1000.0
     };
     println!(
-        "{}: runs after {:.0}/{:.0} µs, boosted {:.1} %, nobody {:.1} %, writes {:.0}/{:.0} µs",
+        "{}: runs after {:.0}/{:.0} µs, boosted {:.1} %, none boosted {:.1} %, writes {:.0}/{:.0} µs",
         args[1..4].join(" "),
         quantile(waits.clone(), 0.5),
         quantile(waits, 0.99),

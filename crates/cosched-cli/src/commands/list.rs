@@ -63,12 +63,12 @@ fn sort_key(word: &str) -> Result<(&'static JobColumn, bool), String> {
 fn table(jobs: &[Job], shown: &[&JobColumn], default: bool, width: Option<usize>, colour: bool) -> String {
     let mut columns: Vec<_> = shown.iter().map(|column| column.column.clone()).collect();
     if default && jobs.iter().any(|job| why(job).is_some()) {
-        columns.last_mut().expect("there are columns").title = "COMMAND (REASON)".into();
+        columns.last_mut().expect("the list has columns").title = "COMMAND (REASON)".into();
     }
     let row = |job: &Job| -> Vec<Cell> {
         let mut cells: Vec<Cell> = shown.iter().map(|column| column.cell(job, colour)).collect();
         if let Some(why) = why(job).filter(|_| default) {
-            *cells.last_mut().expect("there are columns") = format!("({why})").into();
+            *cells.last_mut().expect("the list has columns") = format!("({why})").into();
         }
         cells
     };

@@ -185,7 +185,7 @@ mod tests {
              a     drains         2  1.0G  1.26  512M       3  -      -\n\
              b     gone 3m12s     -     -     -     -       -  -      -\n\n\
              QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX  USER JOBS  USER MEM  FOR\n\
-             night  exclusive        2        0     1.0G         -     1m30s          -         -  everybody\n"
+             night  exclusive        2        0     1.0G         -     1m30s          -         -  all users\n"
         );
         let alone = ClusterStatus { alone: true, store_answers: true, ..cluster };
         let text = text(&[node], &[load], &alone, 0);

@@ -128,7 +128,7 @@ pub(super) fn table(queues: &[QueueStatus]) -> String {
 fn whose(queue: &QueueStatus) -> String {
     let groups = queue.groups.iter().map(|group| format!("@{group}"));
     let all: Vec<String> = queue.users.iter().cloned().chain(groups).collect();
-    if all.is_empty() { "everybody".to_owned() } else { all.join(",") }
+    if all.is_empty() { "all users".to_owned() } else { all.join(",") }
 }
 
 /// The same queues in the format of cosched.toml, exactly.
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(
             text(&cluster()),
             "QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX  USER JOBS  USER MEM  FOR\n\
-             short  shared           2        1        -         -    10m00s          -         -  everybody\n\
+             short  shared           2        1        -         -    10m00s          -         -  all users\n\
              night  exclusive        2        1     3.0G         -         -          4      1.0G  ann,@hpc\n\
              \n\
              packing    buddy, at most 64 rows\n\

@@ -113,7 +113,7 @@ impl Inbox {
     /// The queue into which a path leads.
     #[inline(always)]
     fn ring(&self, path: PathId) -> &Ring<Buffer> {
-        let own = || self.door(path).and_then(|door| door.ring.as_ref()).expect("the path leads here");
+        let own = || self.door(path).and_then(|door| door.ring.as_ref()).expect("the path leads to this stage");
         self.ring.as_ref().unwrap_or_else(own)
     }
 

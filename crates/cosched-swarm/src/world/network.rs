@@ -202,7 +202,7 @@ impl World {
                 }
             }
             "nodes" => {
-                let what = if change.deleted { "is gone" } else { "is there" };
+                let what = if change.deleted { "was deleted" } else { "was written" };
                 self.hears_of(name, change);
                 self.note(|| format!("store: the lease key of {name} {what}"));
             }

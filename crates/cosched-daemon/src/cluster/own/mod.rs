@@ -165,7 +165,7 @@ pub(crate) fn count_live(changes: impl IntoIterator<Item = Change>) -> usize {
 
 /// The cluster's keys.
 pub(crate) fn keys() -> Keys {
-    Keys::new(NAME).expect("the name is one")
+    Keys::new(NAME).expect("the name is valid")
 }
 
 fn jobs_range(keys: &Keys) -> Range {

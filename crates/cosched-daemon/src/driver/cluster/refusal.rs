@@ -117,7 +117,7 @@ fn of_rights(why: Refusal) -> ErrorBody {
         Refusal::ForNobody => invalid(
             "a job needs an owner",
             "uid 4294967295 means no user",
-            "Give the number of the user who is to own the job.",
+            "Give the uid of the user that owns the job.",
         ),
         Refusal::ForAll { what, by } => for_all(&what, by),
         resources => of_resources(resources),
