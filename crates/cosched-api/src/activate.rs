@@ -95,7 +95,8 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
         {
             return Err(ClientError::NotStarted {
                 why: format!(
-                    "the daemon of {place} has died, and was not started by a command: a daemon started here would block its restart"
+                    "the daemon of {place} has died, and was not started by a command: a daemon started here would \
+                     block its restart"
                 ),
                 hint: format!(
                     "restart it as before (`systemctl start coschedd`), or remove {place} if it is not needed"

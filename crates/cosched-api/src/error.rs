@@ -49,14 +49,16 @@ pub enum ClientError {
     },
     /// The answer does not follow this version of the interface.
     #[error(
-        "the daemon's answer was not understood\n  why: {0}\n  hint: is this cosched's socket, and is the daemon of the same version?"
+        "the daemon's answer was not understood\n  why: {0}\n  hint: is this cosched's socket, and is the daemon of \
+         the same version?"
     )]
     Protocol(String),
 }
 
 fn hint_version(daemon: ApiVersion) -> &'static str {
     if daemon < API_VERSION {
-        "the daemon is older than this program: install the new one and restart it (`systemctl restart coschedd`); jobs keep running"
+        "the daemon is older than this program: install the new one and restart it (`systemctl restart coschedd`); \
+         jobs keep running"
     } else {
         "this program is older than the daemon: install the version that came with the daemon, or link with its library"
     }

@@ -137,7 +137,8 @@ fn of_unit(unit: &str) -> Result<Found, Failure> {
     let unit = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
     let path = of_systemd(&unit, &[]).or_else(|| of_systemd(&unit, &["--user"])).or_else(|| by_place(&unit));
     let Some(path) = path else {
-        let why = "systemd reports no cgroup for it, and none has its name in system.slice: it is not running, or is not a service or scope";
+        let why = "systemd reports no cgroup for it, and none has its name in system.slice: it is not running, or is \
+                   not a service or scope";
         let hint =
             "`systemctl status UNIT` shows whether it runs, and its cgroup; `cosched adopt --cgroup PATH` takes any.";
         return Err(Failure::explained(EXIT_REFUSED, &format!("unit {unit} has no cgroup"), why, hint));

@@ -69,7 +69,8 @@ pub fn repair(known: &Known, wall: Time, entries: &[Entry]) -> Result<Repair, Ca
     if !found.has_begun(known) {
         return Err(CannotRepair {
             why: "the store has no keys of an existing cluster".to_owned(),
-            hint: "A cluster without any keys starts again from scratch by itself; `cosched cluster import FILE` restores a backup."
+            hint: "A cluster without any keys starts again from scratch by itself; `cosched cluster import FILE` \
+                   restores a backup."
                 .to_owned(),
         });
     }
@@ -365,8 +366,8 @@ impl Work<'_> {
                         state.jobs.len()
                     ),
                     None => format!(
-                        "node {} does not know its contents, nor does any running node: it is created from scratch with \
-                         the settings of this node's configuration, without any job",
+                        "node {} does not know its contents, nor does any running node: it is created from scratch \
+                         with the settings of this node's configuration, without any job",
                         known.node
                     ),
                 };
@@ -438,8 +439,8 @@ impl Work<'_> {
         for id in open.map(|job| job.id) {
             let key = known.keys.job(id);
             self.says.push(format!(
-                "{key}: it is not in the state; it is deleted: running processes of job {id} continue, scheduled by Linux, \
-                 without a plan"
+                "{key}: it is not in the state; it is deleted: running processes of job {id} continue, scheduled by \
+                 Linux, without a plan"
             ));
             self.delete(key);
         }

@@ -182,7 +182,8 @@ fn over_budget() -> cosched_api::ErrorBody {
     refuse(
         ErrorCode::Limit,
         "the daemon's buffers for you are full",
-        "your other requests and the answers that you have not read use all the bytes that you, or all users together, may have",
+        "your other requests and the answers that you have not read use all the bytes that you, or all users \
+         together, may have",
         "Read the answers or close their connections; `cosched limits` shows what you have.",
     )
 }

@@ -94,8 +94,8 @@ fn secrets(cluster: &ClusterConfig) -> Vec<String> {
         let path = path.display();
         (mode & 0o077 != 0).then(|| {
             format!(
-                "`{key}` {path} can be read by others (mode {mode:o}): anyone with its contents can start programs as any user on any \
-                 node. chmod 600 {path}"
+                "`{key}` {path} can be read by others (mode {mode:o}): anyone with its contents can start programs as \
+                 any user on any node. chmod 600 {path}"
             )
         })
     };

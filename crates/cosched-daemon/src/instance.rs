@@ -145,8 +145,8 @@ pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<PathBuf> {
     let mode = if is_root() { 0o755 } else { 0o700 };
     private::make_directory(dir, mode).with_context(|| {
         format!(
-            "the directory {} cannot be used: another user who can change its path could redirect the daemon. Choose one \
-             that is root's below directories that are, such as /run/cosched (--socket, --runtime-dir)",
+            "the directory {} cannot be used: another user who can change its path could redirect the daemon. Choose \
+             one that is root's below directories that are, such as /run/cosched (--socket, --runtime-dir)",
             dir.display()
         )
     })

@@ -28,7 +28,8 @@ pub(crate) fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> 
 
 /// The disk refused a change of the state.
 pub(crate) fn unwritten(dir: &Path, why: &str) -> ErrorBody {
-    let hint = "Make room there, or check that disk, and try again. Nothing was changed; running jobs continue, and `cosched kill` ends them.";
+    let hint = "Make room there, or check that disk, and try again. Nothing was changed; running jobs continue, and \
+                `cosched kill` ends them.";
     refuse(ErrorCode::Internal, format!("the state in {} could not be written", dir.display()), why, hint)
 }
 

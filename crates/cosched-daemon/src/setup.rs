@@ -96,8 +96,8 @@ fn cgroups(place: impl Fn(&Layout) -> anyhow::Result<Place>) -> Vec<Finding> {
     let tree = match tree {
         Ok(tree) => tree,
         Err(e) => {
-            let hint = "run as root, or get a cgroup of your own: systemd-run --user --scope -p Delegate=yes $SHELL; without one, `cosched \
-                        run` gives commands only the wait library";
+            let hint = "run as root, or get a cgroup of your own: systemd-run --user --scope -p Delegate=yes $SHELL; \
+                        without one, `cosched run` gives commands only the wait library";
             found.push(Finding::missing("own cgroup", format!("{e:#}"), hint));
             return found;
         }
@@ -170,8 +170,8 @@ fn swap(meminfo: &str) -> Finding {
         kib => Finding::better(
             "swap",
             format!("{} MiB", kib >> 10),
-            "jobs that together need more than the memory page each other out at every switch: declare --mem, and set `memory` in \
-             cosched.toml, so that jobs that do not fit wait",
+            "jobs that together need more than the memory page each other out at every switch: declare --mem, and set \
+             `memory` in cosched.toml, so that jobs that do not fit wait",
         ),
     }
 }

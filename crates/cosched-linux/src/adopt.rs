@@ -128,7 +128,8 @@ impl Tree {
         let full = mount.join(path);
         if full.as_os_str().len() > PATH_BYTES_MAX {
             let why = format!(
-                "its full path is longer than {PATH_BYTES_MAX} bytes, and the program that thaws it at the end might not reach it"
+                "its full path is longer than {PATH_BYTES_MAX} bytes, and the program that thaws it at the end might \
+                 not reach it"
             );
             return Err(refused(&why, "Name a cgroup above it, or give the cgroups shorter names."));
         }

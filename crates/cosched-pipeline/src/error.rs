@@ -69,8 +69,8 @@ pub enum GraphError {
     )]
     NotReplicable(String),
     #[error(
-        "stages on path '{path}' hold up to {held} buffers while they wait for the next, and the path has {buffers}: they \
-         would wait forever; give it at least {}",
+        "stages on path '{path}' hold up to {held} buffers while they wait for the next, and the path has {buffers}: \
+         they would wait forever; give it at least {}",
         held + 1
     )]
     HoldsAll { path: String, held: usize, buffers: usize },

@@ -16,8 +16,8 @@ pub(super) fn text(facts: &Facts, advice: &Advice) -> String {
         let others = percent(facts.others_cpu_share);
         let _ = writeln!(
             text,
-            "The machine did not treat the runs alike (other processes used {others} of the CPUs): measure again when it is idle. \
-             What follows is what these numbers suggest."
+            "The machine did not treat the runs alike (other processes used {others} of the CPUs): measure again when \
+             it is idle. What follows is what these numbers suggest."
         );
     }
     let _ = writeln!(text, "{}", choice(facts, advice));

@@ -154,7 +154,8 @@ fn when(text: &str) -> Result<When, String> {
 fn when_at(text: &str, now: &Zoned) -> Result<When, String> {
     let wrong = || {
         format!(
-            "`{text}` is not a time; give a date (2026-11-01 or '2026-11-01 14:30'), today, yesterday, or how long ago (2h, 7d)"
+            "`{text}` is not a time; give a date (2026-11-01 or '2026-11-01 14:30'), today, yesterday, or how long \
+             ago (2h, 7d)"
         )
     };
     let moment = match text {

@@ -402,9 +402,9 @@ impl Member {
         let name = &self.settings.name;
         if *home == self.settings.home {
             return self.give_up(format!(
-                "the name {name} is taken by a copy of this machine: a running coschedd with the same machine-id and state \
-                 directory, {home}, takes part in this cluster as {name}. Give this machine a machine-id and a `node` of its \
-                 own, and an empty state directory; the other machine is not affected"
+                "the name {name} is taken by a copy of this machine: a running coschedd with the same machine-id and \
+                 state directory, {home}, takes part in this cluster as {name}. Give this machine a machine-id and a \
+                 `node` of its own, and an empty state directory; the other machine is not affected"
             ));
         }
         self.give_up(format!(

@@ -77,7 +77,8 @@ pub enum FormatError {
     },
     /// Another version.
     #[error(
-        "`{format}` has version {found}, and this coschedd supports only {known}: run the same version of cosched on all nodes"
+        "`{format}` has version {found}, and this coschedd supports only {known}: run the same version of cosched on \
+         all nodes"
     )]
     Version {
         /// The format.

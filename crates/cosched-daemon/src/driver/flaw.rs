@@ -3,6 +3,7 @@
 /// Logs it.
 pub(super) fn tell(why: impl std::fmt::Display) {
     tracing::error!(
-        "a plan contradicts itself and is not used: {why}. Jobs keep running without slots or by the previous plan; please report this"
+        "a plan contradicts itself and is not used: {why}. Jobs keep running without slots or by the previous plan; \
+         please report this"
     );
 }

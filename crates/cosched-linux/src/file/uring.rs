@@ -87,12 +87,20 @@ impl Drive for Uring {
 fn why(error: &io::Error) -> String {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     match (Errno::from_io_error(error), disabled.trim()) {
-        (Some(Errno::NOSYS), _) => "this kernel has no io_uring, or a seccomp filter hides it (containers do so)".into(),
-        (Some(Errno::PERM | Errno::ACCESS), "2") => "it is switched off: the sysctl kernel.io_uring_disabled is 2".into(),
-        (Some(Errno::PERM | Errno::ACCESS), "1") => {
-            "it is switched off for this user: the sysctl kernel.io_uring_disabled is 1, and the user is not in kernel.io_uring_group".into()
+        (Some(Errno::NOSYS), _) => {
+            "this kernel has no io_uring, or a seccomp filter hides it (containers do so)".into()
         }
-        (Some(Errno::PERM | Errno::ACCESS), _) => "a seccomp filter or a security module forbids it (containers do so)".into(),
+        (Some(Errno::PERM | Errno::ACCESS), "2") => {
+            "it is switched off: the sysctl kernel.io_uring_disabled is 2".into()
+        }
+        (Some(Errno::PERM | Errno::ACCESS), "1") => {
+            "it is switched off for this user: the sysctl kernel.io_uring_disabled is 1, and the user is not in \
+             kernel.io_uring_group"
+                .into()
+        }
+        (Some(Errno::PERM | Errno::ACCESS), _) => {
+            "a seccomp filter or a security module forbids it (containers do so)".into()
+        }
         (Some(Errno::NOMEM), _) => "the limit of locked memory (ulimit -l) is too low for its rings".into(),
         _ => format!("io_uring_setup: {error}"),
     }

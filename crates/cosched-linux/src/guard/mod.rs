@@ -115,7 +115,8 @@ pub fn run_guard(config: &GuardConfig) {
         // The same stamp twice: after only one check the whole machine may have been suspended, and the driver would continue now.
         if hangs_since.is_some() && hangs_since == warned_of {
             complain(
-                "the daemon's driver has hung for longer than `watchdog`, so the daemon is ended; the jobs keep running",
+                "the daemon's driver has hung for longer than `watchdog`, so the daemon is ended; the jobs keep \
+                 running",
             );
             // Fails only if it has ended meanwhile.
             let _ = pidfd_send_signal(&config.daemon, Signal::KILL);

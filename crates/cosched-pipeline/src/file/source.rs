@@ -42,8 +42,8 @@ pub enum InputError {
     File(#[from] FileError),
     /// The input is not a whole number of records.
     #[error(
-        "cannot read {} as records of {record} bytes: {bytes} bytes are not a multiple of that, {} are left over (name the size of the \
-         records, or a range of whole ones)",
+        "cannot read {} as records of {record} bytes: {bytes} bytes are not a multiple of that, {} are left over \
+         (name the size of the records, or a range of whole ones)",
         path.display(), bytes % *record as u64
     )]
     PartRecord {

@@ -43,7 +43,8 @@ impl Invariant for Outdated {
                 let late_ns = wall_ns.saturating_sub(*from);
                 if late_ns > MOST_NS + 2 * slot.plan.slot_length_ns {
                     return Err(format!(
-                        "node {node} begins a slot by generation {generation}, and the next plan has been in force for {} ms",
+                        "node {node} begins a slot by generation {generation}, and the next plan has been in force \
+                         for {} ms",
                         late_ns / 1_000_000
                     ));
                 }

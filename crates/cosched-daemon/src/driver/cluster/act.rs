@@ -70,8 +70,8 @@ impl Driver {
             }
             Notice::Unusable(why) if cluster.member().alarm().is_some() => {
                 tracing::error!(
-                    "the data in the cluster's store cannot be used: {why}. Jobs keep running; no job is planned or ended; \
-                     `cosched cluster repair` shows what can be done"
+                    "the data in the cluster's store cannot be used: {why}. Jobs keep running; no job is planned or \
+                     ended; `cosched cluster repair` shows what can be done"
                 );
                 cluster.problem = Some(why);
             }

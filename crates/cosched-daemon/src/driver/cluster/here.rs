@@ -145,8 +145,8 @@ impl Driver {
     pub(super) fn forgotten(&mut self, id: u64) {
         tracing::error!(
             id,
-            "the cluster does not know this job; its processes keep running, scheduled by Linux; `cosched kill {id}` on \
-             this node ends those on this node"
+            "the cluster does not know this job; its processes keep running, scheduled by Linux; `cosched kill {id}` \
+             on this node ends those on this node"
         );
         self.remember(id, |record| record.event(unix_ms(), "forgotten", "the cluster no longer knows it"));
     }

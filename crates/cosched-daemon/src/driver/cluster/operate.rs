@@ -80,8 +80,8 @@ impl Driver {
         if differ {
             tracing::warn!(
                 cluster = cluster.name,
-                "the queues of the configuration differ from the cluster's and are ignored: `cosched queues` shows them, and \
-                 `cosched queues set FILE` changes them for all nodes"
+                "the queues of the configuration differ from the cluster's and are ignored: `cosched queues` shows \
+                 them, and `cosched queues set FILE` changes them for all nodes"
             );
         }
     }

@@ -45,7 +45,8 @@ impl Driver {
                 let hint = match has_process {
                     true => "Nothing was started. Try again when `cosched status` shows that the store answers.",
                     false => {
-                        "The request is queued, and carried out when the store answers again. `cosched status` shows the store's state."
+                        "The request is queued, and carried out when the store answers again. `cosched status` shows \
+                         the store's state."
                     }
                 };
                 refuse(ErrorCode::Internal, "the cluster's store does not answer", self.store_problem(), hint)

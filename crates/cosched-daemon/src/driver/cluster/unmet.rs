@@ -48,7 +48,8 @@ impl Driver {
                 ErrorCode::Internal,
                 format!("whether there is a job {id} is not known yet"),
                 format!("this daemon has restarted, and cannot reach the store of cluster {name}: {problem}"),
-                "Nothing was changed. Try again when `cosched status` shows that the store answers, or try on another node.",
+                "Nothing was changed. Try again when `cosched status` shows that the store answers, or try on another \
+                 node.",
             );
             let _ = reply.send(Err(error));
         }

@@ -369,15 +369,16 @@ impl Driver {
             all.push(api::Warning {
                 what: format!("the data in the store of cluster {} cannot be used", cluster.name),
                 why: why.to_owned(),
-                hint: "Jobs keep running; nothing is planned, and users' requests are queued. `cosched cluster repair` shows what can be \
-                       done, and does it with --yes."
+                hint: "Jobs keep running; nothing is planned, and users' requests are queued. `cosched cluster \
+                       repair` shows what can be done, and does it with --yes."
                     .to_owned(),
             });
         } else if let Some(why) = cluster.problem.as_ref().filter(|_| !cluster.alone) {
             all.push(api::Warning {
                 what: format!("no contact with the store of cluster {}", cluster.name),
                 why: why.clone(),
-                hint: "Jobs keep running; users' requests are queued. Is etcd up, and are endpoints, certificates and password correct?"
+                hint: "Jobs keep running; users' requests are queued. Is etcd up, and are endpoints, certificates and \
+                       password correct?"
                     .to_owned(),
             });
         }
