@@ -2,6 +2,7 @@
 
 mod buffer;
 mod graph;
+mod policy;
 mod port;
 mod running;
 mod sim;
@@ -18,6 +19,8 @@ mod _native {
     use super::buffer::{Buffer, Storage};
     #[pymodule_export]
     use super::graph::Graph;
+    #[pymodule_export]
+    use super::policy::simulate_policy;
     #[pymodule_export]
     use super::port::Port;
     #[pymodule_export]

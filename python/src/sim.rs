@@ -4,7 +4,7 @@ use crate::table::Table;
 use cosched_sim::metrics::run_metrics;
 use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Seeds, Wanted};
 use cosched_sim::workload::TypeMix;
-use cosched_sim::{Class, JobSpec, Params, Progress, SimError, Strategy};
+use cosched_sim::{Class, JobSpec, Outcome, Params, Progress, SimError, Strategy};
 use cosched_study::engine::simulate;
 use cosched_study::workload::{Source, generated};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -18,13 +18,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a simulation checks for signals, and reports its progress.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// The default number of nodes: the paper's.
 const NODES: u32 = 32;
 
 /// A list of jobs.
 #[pyclass(frozen, module = "cosched._native")]
-pub(crate) struct Jobs(Vec<JobSpec>);
+pub(crate) struct Jobs(pub(crate) Vec<JobSpec>);
 
 #[pymethods]
 impl Jobs {
@@ -78,7 +78,7 @@ impl Jobs {
 /// Costs that sweeps do not vary; the default is the paper's.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Costs {
+pub(crate) struct Costs {
     spin_us: Option<f64>,
     check_us: Option<f64>,
     qmove_us: Option<f64>,
@@ -98,13 +98,13 @@ impl Costs {
     }
 }
 
-fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
+pub(crate) fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
     Plan::new(description, &|strategy, nodes| costs.params(strategy, nodes))
         .map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
 /// Parses the request, given as JSON.
-fn asked(description: &str, costs: &str) -> PyResult<(Description, Costs)> {
+pub(crate) fn asked(description: &str, costs: &str) -> PyResult<(Description, Costs)> {
     let wrong = |e: serde_json::Error| PyValueError::new_err(e.to_string());
     let costs: Costs = serde_json::from_str(costs).map_err(wrong)?;
     for (name, us) in [("spin_us", costs.spin_us), ("check_us", costs.check_us), ("qmove_us", costs.qmove_us)] {
@@ -142,9 +142,15 @@ pub(crate) fn simulate_jobs(
         },
     )?;
     let run = run.map_err(failed)?;
-    let metrics = run_metrics(&params, specs, &run.outcome, description.bound_s);
-    let metrics = serde_json::to_string(&metrics).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
-    Ok((Table::of_run(specs, &run.outcome, description.bound_s)?, metrics, run.sampling_error_s))
+    let (table, metrics) = tables(&params, specs, &run.outcome, description.bound_s)?;
+    Ok((table, metrics, run.sampling_error_s))
+}
+
+/// A row for each job, and the run's numbers as JSON.
+pub(crate) fn tables(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> PyResult<(Table, String)> {
+    let metrics = serde_json::to_string(&run_metrics(params, jobs, outcome, bound_s));
+    let metrics = metrics.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    Ok((Table::of_run(jobs, outcome, bound_s)?, metrics))
 }
 
 /// Simulates every cell of a description, on this number of threads. Workloads other than WL1 to WL8 are in `lists`. Returns the rows as JSON.
@@ -195,7 +201,7 @@ pub(crate) fn sweep_cells(
     serde_json::to_string(&sweep::Table::new(&plan, &taken)).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-fn failed(error: SimError) -> PyErr {
+pub(crate) fn failed(error: SimError) -> PyErr {
     match error {
         SimError::Broken(_) => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),

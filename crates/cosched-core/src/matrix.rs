@@ -188,6 +188,17 @@ impl Matrix {
         self.fill(row, columns, job);
     }
 
+    /// Gives a gang these columns of a row, which is made if there are fewer, if all of them are free; whether they are.
+    pub fn insert_at(&mut self, row: usize, columns: &[u32], job: JobId) -> bool {
+        self.add_rows(row + 1);
+        let cells = &self.rows[row].cells;
+        let free = columns.iter().all(|column| cells.get(*column as usize).is_some_and(Option::is_none));
+        if free {
+            self.put(row, columns, job);
+        }
+        free
+    }
+
     /// Removes a gang. Its row stays, even when it is empty.
     pub fn remove(&mut self, job: JobId) {
         for row in &mut self.rows {

@@ -50,6 +50,9 @@ pub enum SimError {
     /// The caller stopped the simulation.
     #[error("the simulation was stopped\n  why: its caller said so\n  hint: none is needed")]
     Stopped,
+    /// A strategy of the caller's own decided what cannot be.
+    #[error("the strategy {0}\n  why: no machine can do that\n  hint: see what the hook that decided it was told")]
+    Strategy(String),
     /// A conservation law is violated: the simulator has a bug.
     #[error(
         "the simulator is wrong: {0}\n  why: a sum that must hold does not\n  hint: please report it with the input"

@@ -134,6 +134,9 @@ class Jobs:
 def simulate_jobs(
     jobs: Jobs, description: str, costs: str, progress: Callable[[float], object] | None
 ) -> tuple[Table, str, float | None]: ...
+def simulate_policy(
+    jobs: Jobs, description: str, costs: str, hooks: object, progress: Callable[[float], object] | None
+) -> tuple[Table, str]: ...
 def sweep_cells(
     description: str, costs: str, lists: Mapping[str, Jobs], threads: int, progress: Callable[[int, int, float], object] | None
 ) -> str: ...

@@ -22,11 +22,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from cosched import _native
+from cosched._policy import Hooks, Moment, Policy, Start, Wait, Waiting
 
 if TYPE_CHECKING:
     from cosched._plot import ComparisonPlot, ResultPlot
 
-__all__ = ["Comparison", "Costs", "Job", "Result", "Workload", "compare", "simulate", "sweep", "workload"]
+__all__ = [
+    "Comparison", "Costs", "Job", "Moment", "Policy", "Result", "Start", "Wait", "Waiting", "Workload", "compare", "simulate", "sweep", "workload",
+]
 
 NS_PER_S = 1_000_000_000
 #: As in job lists.
@@ -257,7 +260,7 @@ class Comparison(ArrowTable):
 def simulate(
     jobs: Workload | str | os.PathLike[str] | Iterable[Job],
     *,
-    strategy: str,
+    strategy: str | Policy,
     nodes: int = 32,
     seed: int = 1,
     mpl: int = 5,
@@ -272,7 +275,8 @@ def simulate(
     progress: Callable[[float], object] | None = None,
     **costs: Unpack[Costs],
 ) -> Result:
-    """Simulates jobs (a Workload, or what `workload` takes) under a strategy: GS, Local, SB, SY, DCS, PB, DCS-SB … auto, live (`cosched sim run --help` names all).
+    """Simulates jobs (a Workload, or what `workload` takes) under a strategy: GS, Local, SB, SY, DCS, PB, DCS-SB … auto, live (`cosched sim run --help` names all), or one of
+    one's own (`Policy`).
 
     `mpl` is the multiprogramming level, `skew` the variation of computation and I/O, `grain` makes iterations coarser; `cs_us`, `intr_us`
     and `quantum_ms` are a context switch, an interrupt and a gang's quantum. `max_sim_s` ends it at this simulated time. `sampled` skips
@@ -280,12 +284,19 @@ def simulate(
     Raises ValueError for what no simulation can have.
     """
     jobs = jobs if isinstance(jobs, Workload) else workload(jobs, nodes=nodes, seed=seed)
+    if isinstance(strategy, type) and issubclass(strategy, Policy):
+        raise TypeError(f"{strategy.__name__} is a class, not a strategy\n  why: a run needs an object, with a state of its own\n  hint: give {strategy.__name__}()")
+    base = strategy.base if isinstance(strategy, Policy) else strategy
     description = _description(
-        {"strategies": [strategy], "workloads": [jobs.name], "nodes": [nodes], "mpl": [mpl], "skew": [skew], "grain": [grain],
+        {"strategies": [base], "workloads": [jobs.name], "nodes": [nodes], "mpl": [mpl], "skew": [skew], "grain": [grain],
          "seeds": [seed], "bound_s": bound_s, "max_sim_s": max_sim_s, "sampled": sampled},
         # A gang's costs have axes of their own.
         {"cs_us": cs_us, "gang_cs_us": cs_us, "intr_us": intr_us, "quantum_ms": quantum_ms},
     )
+    if isinstance(strategy, Policy):
+        hooks = Hooks(strategy, list(jobs), mpl)
+        table, metrics = _native.simulate_policy(jobs._jobs, description, _costs(costs), hooks, progress)
+        return Result(table, json.loads(metrics), type(strategy).__name__, None)
     table, metrics, error_s = _native.simulate_jobs(jobs._jobs, description, _costs(costs), progress)
     return Result(table, json.loads(metrics), strategy, error_s)
 

@@ -29,10 +29,8 @@ impl<O: Observer> Sim<'_, O> {
         self.admitting.0 = true;
         self.account_waiting();
         while std::mem::take(&mut self.admitting.1) {
-            while let Some(job) = self.queue.front().copied()
-                && let Some(places) = self.find_places(job)
-            {
-                self.queue.pop_front();
+            while let Some((job, places)) = self.next_start() {
+                self.queue.retain(|other| *other != job);
                 self.start(job, places);
             }
             if self.params.strategy == Strategy::Batch(BatchQueue::Easy) {
@@ -40,6 +38,15 @@ impl<O: Observer> Sim<'_, O> {
             }
         }
         self.admitting.0 = false;
+    }
+
+    /// The job that starts now, with its places: the first of the queue if it fits, or what a custom strategy says.
+    fn next_start(&mut self) -> Option<(u32, Vec<u32>)> {
+        let first = self.queue.front().copied()?;
+        match self.ask_arrival() {
+            Some(decided) => decided,
+            None => self.find_places(first).map(|places| (first, places)),
+        }
     }
 
     /// The places for a job's tasks, ascending, if there are enough now: nodes, or columns of the matrix.

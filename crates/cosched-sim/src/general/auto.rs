@@ -73,6 +73,9 @@ impl<O: Observer> Sim<'_, O> {
 
     /// How a process waits.
     pub(super) fn wait_of(&self, pid: Pid) -> Wait {
+        if let Some((wait, _)) = self.jobs[pid.job as usize].processes[pid.task as usize].told {
+            return wait;
+        }
         if self.is_auto() { self.jobs[pid.job as usize].watched.choice().wait } else { self.wait() }
     }
 

@@ -106,6 +106,12 @@ impl<O: Observer> Sim<'_, O> {
 
     /// The error if no event is left, and some jobs have not ended.
     pub(super) fn stuck(&self) -> SimError {
+        if self.custom.is_some() && !self.queue.is_empty() && self.jobs.iter().all(|job| job.processes.is_empty()) {
+            return SimError::Strategy(format!(
+                "starts none of {} waiting jobs, and no other job is left",
+                self.queue.len()
+            ));
+        }
         let who = self.jobs.iter().enumerate().find_map(|(index, job)| {
             let (task, from) = job.processes.iter().enumerate().find_map(|(task, p)| Some((task, p.awaits()?)))?;
             Some((index, format!("task {task} waits for a message of task {from}")))

@@ -262,6 +262,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// How long a process spins before it does something else; `None`: for ever (D13, D14).
     fn spin_limit_ns(&mut self, pid: Pid, from: u32, yielded: bool) -> Option<u64> {
+        self.ask_wait(pid, from);
         let limited = match self.wait_of(pid) {
             Wait::Busy => false,
             Wait::SpinBlock => true,
@@ -270,7 +271,9 @@ impl<O: Observer> Sim<'_, O> {
         // A time of 0 would never end: it polls at least once.
         let of_route_ns = self.route(pid, from).and_then(|route| route.poll_ns).map(|ns| ns.max(1));
         let fixed_ns = of_route_ns.unwrap_or(self.params.spin_ns);
-        limited.then(|| self.process(pid).own_spin_ns().unwrap_or(fixed_ns))
+        let process = self.process(pid);
+        let spin_ns = process.told.map(|(_, spin_ns)| spin_ns).or_else(|| process.own_spin_ns());
+        limited.then(|| spin_ns.unwrap_or(fixed_ns))
     }
 
     /// A computation has ended or a spin time is over; after a computation the process just continues.

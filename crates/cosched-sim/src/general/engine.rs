@@ -2,6 +2,7 @@
 
 use super::auto::Watched;
 use super::config::{Config, Work as Job};
+use super::custom::Custom;
 use super::event::{Agenda, Event, Kind};
 use super::fair::Fair;
 use super::gang::Gang;
@@ -193,10 +194,18 @@ pub(super) struct Sim<'a, O> {
     pub(super) admitting: (bool, bool),
     /// The first violated law.
     pub(super) broken: Option<String>,
+    /// Decides instead of the strategy, and what it decided that cannot be.
+    pub(super) custom: Option<&'a mut dyn Custom>,
+    pub(super) refused: Option<String>,
 }
 
 impl<'a, O: Observer> Sim<'a, O> {
-    pub(super) fn new(config: Config, works: &[Job], observer: &'a mut O) -> Result<Sim<'a, O>, SimError> {
+    pub(super) fn new(
+        config: Config,
+        works: &[Job],
+        observer: &'a mut O,
+        custom: Option<&'a mut dyn Custom>,
+    ) -> Result<Sim<'a, O>, SimError> {
         config.check()?;
         let params = config.params;
         let run = |(index, work)| JobRun::new(index, work, &config);
@@ -227,6 +236,8 @@ impl<'a, O: Observer> Sim<'a, O> {
             deadlock_checked_ns: 0,
             admitting: (false, false),
             broken: None,
+            custom,
+            refused: None,
         })
     }
 
@@ -252,6 +263,9 @@ impl<'a, O: Observer> Sim<'a, O> {
             if self.params.check_invariants {
                 let all = ended != self.jobs_ended || matches!(event.kind, Kind::Arrival | Kind::Gang);
                 self.check_queues((!all).then(|| self.node_of(event)));
+            }
+            if let Some(what) = self.refused.take() {
+                return Err(SimError::Strategy(what));
             }
             if let Some(what) = self.broken.take() {
                 return Err(SimError::Broken(what));

@@ -40,12 +40,31 @@ impl Gang {
     /// Puts a job into the first row with room; returns its columns, ascending.
     pub(super) fn insert(&mut self, rows_max: usize, job: u32, tasks: u32) -> Option<Vec<u32>> {
         let home = self.matrix.insert_within(rows_max, JobId(job.into()), tasks, Packing::FirstFit)?;
+        self.begin_with(home.row);
+        Some(home.columns)
+    }
+
+    /// Puts a job into these columns of a row; whether they are free.
+    pub(super) fn insert_at(&mut self, row: usize, columns: &[u32], job: u32) -> bool {
+        let free = self.matrix.insert_at(row, columns, JobId(job.into()));
+        if free {
+            self.begin_with(row);
+        }
+        free
+    }
+
+    fn begin_with(&mut self, row: usize) {
         if self.phase == Phase::Stopped {
-            self.current = home.row;
+            self.current = row;
             self.phase = Phase::Quantum;
             self.begins = true;
         }
-        Some(home.columns)
+    }
+
+    /// The job of each cell, row by row.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Vec<Option<u32>>> {
+        let cells = |row: &cosched_core::Row| row.cells().iter().map(|job| job.map(|job| job.0 as u32)).collect();
+        self.matrix.rows().iter().map(cells)
     }
 
     pub(super) fn remove(&mut self, job: u32) {
@@ -186,8 +205,9 @@ impl<O: Observer> Sim<'_, O> {
             }
             return;
         }
-        let next = gang.next(rows_max, empty_rows);
-        if next == gang.current {
+        let (current, usual) = (gang.current, gang.next(rows_max, empty_rows));
+        let next = self.ask_row(current, usual);
+        if next == current {
             self.begin_quantum();
         } else {
             self.begin_switch(next);

@@ -4,10 +4,12 @@
 //! the paper. D-numbers are the decisions in docs/simulator.md.
 
 mod admit;
+mod ask;
 mod auto;
 mod check;
 mod config;
 mod cpu;
+mod custom;
 mod engine;
 mod event;
 mod fair;
@@ -23,6 +25,7 @@ mod sched;
 mod tests;
 
 pub use config::{Config, Finer, Linux, Live, NodeModel, ProgramJob, Spin, Work};
+pub use custom::{Begin, Custom, View, Waiting};
 pub use messages::{Messages, Route};
 
 use crate::error::SimError;
@@ -53,5 +56,17 @@ pub fn simulate<O: Observer>(
     observer: &mut O,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SimError> {
-    engine::Sim::new(*config, works, observer)?.run(watch)
+    engine::Sim::new(*config, works, observer, None)?.run(watch)
+}
+
+/// The same with a strategy whose decisions `custom` takes, above the mechanism of the strategy that `config` names.
+pub fn simulate_custom<O: Observer>(
+    config: &Config,
+    works: &[Work],
+    custom: &mut dyn Custom,
+    observer: &mut O,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, SimError> {
+    custom::check(&config.params)?;
+    engine::Sim::new(*config, works, observer, Some(custom))?.run(watch)
 }

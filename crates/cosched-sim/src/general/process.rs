@@ -2,8 +2,8 @@
 
 use crate::draw::Draws;
 use crate::program::{Code, Op, Span};
-use cosched_core::Endpoint;
 use cosched_core::wait::spin::{Ended, SpinRule};
+use cosched_core::{Endpoint, Wait};
 use std::collections::VecDeque;
 
 /// A process's name: its job (place in the job list) and its task. Never reused.
@@ -96,6 +96,9 @@ pub(super) struct Process {
     pub(super) iterations: u64,
     /// For the receive in progress: the time that it spun and was blocked, and whether it was blocked.
     pub(super) waited: (u64, bool),
+    /// Whether a custom strategy was asked how it waits in that receive, and what it said: how, and how long it spins first.
+    pub(super) asked: bool,
+    pub(super) told: Option<(Wait, u64)>,
     /// Finds its spin time, unless that is fixed.
     spin: Option<Box<SpinRule>>,
 }
@@ -124,6 +127,8 @@ impl Process {
             slept_ns: 0,
             iterations: 0,
             waited: (0, false),
+            asked: false,
+            told: None,
             spin: spin.map(Box::new),
         }
     }
@@ -137,6 +142,7 @@ impl Process {
     /// A receive is complete; returns the waiting time. A message that had already arrived causes no wait.
     pub(super) fn end_wait(&mut self) -> Option<u64> {
         let (waited_ns, blocked) = std::mem::take(&mut self.waited);
+        (self.asked, self.told) = (false, None);
         let ended = if blocked { Ended::Blocked } else { Ended::Spinning };
         if let Some(rule) = self.spin.as_mut().filter(|_| waited_ns > 0) {
             rule.waited(waited_ns, ended);

@@ -4,6 +4,7 @@ mod alone;
 mod auto;
 mod beyond;
 mod by_hand;
+mod custom;
 mod laws;
 mod live;
 mod messages;
