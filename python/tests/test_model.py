@@ -1,7 +1,11 @@
 """The model and advice, through the command."""
 
 import os
+import pathlib
+import shutil
+import tempfile
 import unittest
+from unittest import mock
 
 import cosched
 from cosched import model
@@ -29,6 +33,30 @@ class Model(unittest.TestCase):
                 model.predict(**wrong)
             self.assertTrue(refused.exception.what)
             self.assertNotIn("Usage", str(refused.exception))
+
+    def test_three_lives_side_by_side(self):
+        programs = os.environ.get("COSCHED_PROGRAMS", pathlib.Path(__file__).parents[2] / "build/programs")
+        if not (pathlib.Path(programs) / "pingpong").exists() or shutil.which("mpirun.openmpi") is None:
+            self.skipTest("no programs of MPI (make programs), or no Open MPI")
+        mpi = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "COSCHED_PROGRAMS": str(programs)}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, mpi):
+            machine, profile, measured = (pathlib.Path(folder, name) for name in ("here.toml", "lu.json", "lu"))
+            constants = model.calibrate(machine, repeat=1, name="here", matmul_n=100)
+            self.assertEqual(constants["name"], "here")
+            lu = ["mpirun.openmpi", "-n", "2", "--oversubscribe", f"{programs}/lu", "--n", "300"]
+            recorded = model.record(lu, profile)
+            self.assertEqual(recorded["tasks"], 2)
+            done = model.measure(lu, measured, jobs=[1, 2], policies=["linux"], repeat=1)
+            self.assertTrue((measured / "report.html").exists())
+            rows = model.compare(measured, profile=profile, machine=machine)
+            two = next(row for row in rows if row.jobs == 2)
+            self.assertGreater(min(two.measured, two.model, two.simulated), 0)
+            self.assertAlmostEqual(two.model_difference, (two.model - two.measured) / two.measured)
+            self.assertTrue(done["results"])
+            with self.assertRaisesRegex(cosched.CoschedError, "nowhere"):
+                model.compare(measured, profile=profile, machine="nowhere")
+        with self.assertRaises(cosched.CoschedError):
+            model.record(["false"], os.devnull)
 
     @needs_daemon
     def test_advice(self):

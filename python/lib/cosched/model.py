@@ -1,4 +1,5 @@
-"""What sharing CPUs will cost, before it is tried: the model of Strazdins & Uhlmann 2004 (docs/model.md), and advice from short test runs.
+"""What sharing CPUs will cost, before it is tried: the model of Strazdins & Uhlmann 2004 (docs/model.md), advice from short test runs, and
+measurements beside what the model and the simulator say.
 
 >>> prediction = predict(t1_s=60, cpu_share=0.26, jobs=[2, 4])
 >>> prediction.slowdown(4)
@@ -6,20 +7,21 @@
 >>> prediction.slowdown(4, "gang")
 4.0
 
-The command `cosched` computes them (`cosched model predict`, `cosched advise`).
+The command `cosched` computes them (`cosched model predict`, `cosched advise`, `cosched bench`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cosched._command import Command, StrPath, run_command
 
-__all__ = ["Advice", "Prediction", "Shared", "advise", "machines", "predict"]
+__all__ = ["Advice", "Compared", "Prediction", "Shared", "advise", "calibrate", "compare", "machines", "measure", "predict", "record"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,65 @@ def machines() -> dict[str, dict[str, Any]]:
     """The machines that are shipped with cosched, by name."""
     found = [json.loads(line) for line in run_command("--json", "model", "machines").splitlines()]
     return {one["name"]: one for one in found}
+
+
+def calibrate(output: StrPath, *, repeat: int = 5, name: str | None = None, wait: str = "auto", matmul_n: int = 1000) -> dict[str, Any]:
+    """Measures this machine (messages, switches, flops; it should be idle), writes a machine file for `predict` and `compare`, and returns its
+    content. Needs MPI and the programs of cosched. Raises CoschedError."""
+    options = {"repeat": repeat, "name": name, "wait": wait, "matmul-n": matmul_n, "output": os.fspath(output)}
+    run_command("model", "calibrate", *_words(options))
+    with open(output, "rb") as file:
+        return tomllib.load(file)
+
+
+def record(command: Command, output: StrPath) -> dict[str, Any]:
+    """Runs a command alone, writes a profile of its computation and messages for `predict` and `compare` (docs/record.md), and returns it.
+    Raises CoschedError, also if the command fails."""
+    run_command("record", "--quiet", f"--output={os.fspath(output)}", "--", *map(os.fsdecode, command))
+    with open(output, "rb") as file:
+        profile: dict[str, Any] = json.load(file)
+    return profile
+
+
+def measure(
+    command: Command, output: StrPath, *, jobs: Sequence[int] = (1, 2, 4), policies: Sequence[str] = ("linux", "local", "gang"), repeat: int = 5,
+    socket: StrPath | None = None,
+) -> dict[str, Any]:
+    """Measures the slowdown of numbers of equal jobs under policies (`cosched bench slowdown`), into a new folder `output` with a report; returns
+    its slowdown.json, whose `results` have a row for each setting. Raises CoschedError."""
+    options = {"quiet": True, "jobs": ",".join(map(str, jobs)), "policies": ",".join(policies), "repeat": repeat, "out": os.fspath(output)}
+    named = [] if socket is None else [f"--socket={os.fspath(socket)}"]
+    said = run_command("--json", *named, "bench", "slowdown", *_words(options), "--", *map(os.fsdecode, command))
+    measured: dict[str, Any] = json.loads(said)
+    return measured
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A policy with a number of jobs: the slowdown as `measured`, by the `model` and as `simulated`; None for what one of them cannot do.
+    Differences are relative to the measurement."""
+
+    policy: str
+    jobs: int
+    measured: float
+    measured_stderr: float | None
+    model: float | None
+    model_difference: float | None
+    strategy: str | None
+    simulated: float | None
+    simulated_difference: float | None
+
+
+def compare(measured: StrPath, *, profile: StrPath, machine: StrPath, slot_ms: float = 100) -> list[Compared]:
+    """Sets what `measure` wrote into a folder beside the model and the simulator, which get the same `profile` of the program (`record`) and the
+    same `machine` (a file of `calibrate`, or a shipped one). Raises CoschedError."""
+    options = {"profile": os.fspath(profile), "machine": os.fspath(machine), "slot-ms": slot_ms}
+    said = json.loads(run_command("--json", "bench", "compare", *_words(options), os.fspath(measured)))
+    return [Compared(**row) for row in said["results"]]
+
+
+def _words(options: dict[str, Any]) -> list[str]:
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items() if value is not None]
 
 
 @dataclass(frozen=True)
