@@ -257,18 +257,6 @@ class Plots(unittest.TestCase):
         parts = [bar.get_height() for bar in self.drawn(table.plot.utilisation()).patches]
         self.assertAlmostEqual(sum(parts), 2)
 
-    def test_the_notebook_runs(self):
-        notebook = pathlib.Path(__file__).parents[2] / "docs/notebooks/figure3.py"
-        if not notebook.exists():
-            self.skipTest("not in a checkout")
-        with tempfile.TemporaryDirectory() as folder:
-            figure = pathlib.Path(folder, "figure.svg")
-            small = {"JOBS": "6", "SEEDS": "1", "MEAN_S": "0.02", "MPLBACKEND": "Agg", "FIGURE": str(figure)}
-            done = subprocess.run([sys.executable, notebook], env=os.environ | small, capture_output=True, text=True, timeout=200)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertIn("<svg", figure.read_text())
-        self.assertEqual(len(done.stdout.splitlines()), 20)
-
 
 if __name__ == "__main__":
     unittest.main()
