@@ -28,7 +28,7 @@ impl Custom for Hooks {
         // None is "as usual", an empty list "nobody".
         let answer: Option<Vec<(u32, usize, Vec<u32>)>> = self.ask(|hooks| {
             let View { now_ns, waiting, rows, row, loads } = view;
-            Ok(hooks.call_method1("arrival", (now_ns, waiting, rows, row, loads))?.extract()?)
+            hooks.call_method1("arrival", (now_ns, waiting, rows, row, loads))?.extract()
         })?;
         Ok(match answer.map(|mut start| start.pop()) {
             None => Begin::Usual,
@@ -40,14 +40,14 @@ impl Custom for Hooks {
     fn row_change(&mut self, view: View) -> Result<Option<usize>, String> {
         self.ask(|hooks| {
             let View { now_ns, waiting, rows, row, loads } = view;
-            Ok(hooks.call_method1("row_change", (now_ns, waiting, rows, row, loads))?.extract()?)
+            hooks.call_method1("row_change", (now_ns, waiting, rows, row, loads))?.extract()
         })
     }
 
     fn wait(&mut self, waiting: Waiting) -> Result<Option<(Wait, u64)>, String> {
         let answer: Option<(String, u64)> = self.ask(|hooks| {
             let Waiting { now_ns, job, task, from, node, ready } = waiting;
-            Ok(hooks.call_method1("wait", (now_ns, job, task, from, node, ready))?.extract()?)
+            hooks.call_method1("wait", (now_ns, job, task, from, node, ready))?.extract()
         })?;
         let wait = |(how, spin_ns): (String, u64)| match how.as_str() {
             "spin" => Ok((Wait::Busy, spin_ns)),
