@@ -1,6 +1,6 @@
 """The published collapses: what was reported where, the program that shows it here, and what its thread recommends.
 
-In words, {python} is the museum's Python (tools/setup museum), {programs} the folder beside this file, {source} mpi4py's source and {mpich} a
+In words, {python} is the museum's Python (tools/setup museum), {cosched} the command, {programs} the folder beside this file, {source} mpi4py's source and {mpich} a
 folder in which Debian's MPICH has the name that mpi4py's wheel looks for. All copies of a case start at once, each in a folder of its own."""
 
 import dataclasses
@@ -15,7 +15,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One row. ideal: what does the same work without a collapse (words, environment); None: no program does, so the best
-    arm is the yardstick and limit_s ends a run. remedy: what the thread recommends (name, words, environment)."""
+    arm is the yardstick and limit_s ends a run. remedy: what the thread recommends (name, words, environment). each: the same
+    with each of its parts as a job of cosched (words, environment)."""
 
     name: str
     title: str
@@ -26,6 +27,7 @@ class Case:
     environment: dict = dataclasses.field(default_factory=dict)
     ideal: tuple | None = ((), {})
     remedy: tuple | None = None
+    each: tuple | None = None
     quota_cpus: float | None = None
     limit_s: float = 60
     needs: tuple = ()
@@ -83,7 +85,8 @@ CASES = [
     hpl_case(4),
     Case("xdist", "pytest-xdist, 2 workers of 2 BLAS threads", "pytest-xdist#1012, petrobras/ross#1389", "721 s instead of 38 s",
          ("{python}", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "{programs}/test_blas.py"), 1, ideal=((), ONE_THREAD),
-         remedy=("one thread each", (), ONE_THREAD), needs=("xdist", "numpy")),
+         remedy=("one thread each", (), ONE_THREAD), needs=("xdist", "numpy"),
+         each=(("{python}", "-m", "pytest", "-q", "--dist", "load", "--tx", "2*popen//python={cosched} run -- {python}", "-p", "no:cacheprovider", "{programs}/test_blas.py"), {})),
     Case("onnx-2", "ONNX Runtime, 2 threads, 2 processes", "microsoft/onnxruntime#3099", "two processes stall each other",
          ("{python}", "{programs}/ort.py", "3000"), 2, remedy=("one thread each", ("{python}", "{programs}/ort.py", "3000", "1"), {}), needs=("onnxruntime", "onnx")),
     Case("onnx-8", "ONNX Runtime, 8 threads", "ollama/ollama#17916 (of ggml)", "0.27 instead of 12.07 tokens/s",

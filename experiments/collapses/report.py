@@ -4,7 +4,7 @@ import cases
 import figures
 import runner
 
-TITLES = {"plain": "plain Linux", "default": "cosched", "auto": "auto", "strict": "gang strict", "local": "local", "local-sb": "local, spin-block", "remedy": "the thread's remedy"}
+TITLES = {"plain": "plain Linux", "default": "cosched", "auto": "auto", "strict": "gang strict", "local": "local", "local-sb": "local, spin-block", "each": "each part a job", "remedy": "the thread's remedy"}
 # Decision 0011: what a default may cost against the best setting, and against plain Linux where that is the best.
 BEST, PLAIN = 1.05, 1.02
 

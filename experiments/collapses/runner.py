@@ -22,15 +22,16 @@ POLICIES = {
     "local": ("local", "soft", ("--policy", "local", "--wait", "off")),
     "local-sb": ("local", "soft", ("--policy", "local", "--wait", "spin-block")),
 }
-ARMS = ("ideal", "plain", *POLICIES, "remedy")
+ARMS = ("ideal", "plain", *POLICIES, "each", "remedy")
 
 
 class Names:
     """What stands in braces in a case's words."""
 
-    def __init__(self):
+    def __init__(self, cosched="cosched"):
         source = max((path.parent for path in (MUSEUM / "src").glob("mpi4py-*/test")), default=MUSEUM / "src")
-        self.names = {"{python}": MUSEUM / "bin/python", "{programs}": HERE / "programs", "{source}": source, "{mpich}": MUSEUM / "mpich"}
+        self.names = {"{python}": MUSEUM / "bin/python", "{programs}": HERE / "programs", "{source}": source, "{mpich}": MUSEUM / "mpich",
+                      "{cosched}": cosched}
 
     def fill(self, text):
         for name, path in self.names.items():
@@ -55,17 +56,17 @@ class Runner:
     """A private daemon, a cgroup of the same weight for plain Linux, and the journal."""
 
     def __init__(self, daemon, journal, work, limit):
-        self.daemon, self.journal, self.work, self.limit, self.names = daemon, journal, work, limit, Names()
+        self.daemon, self.journal, self.work, self.limit, self.names = daemon, journal, work, limit, Names(daemon.binaries / "cosched")
         self.plain = bench_arms.plain_cgroup(daemon)
         programs = [daemon.binaries / name for name in ("cosched", "coschedd", "libcosched_wait.so")]
         self.version = hashlib.sha256(b"".join(path.read_bytes() for path in programs)).hexdigest()[:12]
 
     def key(self, case, arm, repetition):
         """A case that runs something else, or another cosched, is measured again."""
-        used = repr((case.words, case.copies, case.environment, case.ideal, case.remedy and case.remedy[1:], case.quota_cpus, case.files))
+        used = repr((case.words, case.copies, case.environment, case.ideal, case.remedy and case.remedy[1:], case.quota_cpus, case.files, *filter(None, [case.each])))
         texts = "".join(path.read_text() for path in sorted((HERE / "programs").iterdir()) if path.is_file() and path.name in used)
         inputs = hashlib.sha256((used + texts).encode()).hexdigest()[:12]
-        return f"{case.name} {arm} {repetition} {inputs}" + (f" {self.version}" if arm in POLICIES else "")
+        return f"{case.name} {arm} {repetition} {inputs}" + (f" {self.version}" if arm in POLICIES or arm == "each" else "")
 
     def entries(self, case, arm, repetitions):
         found = (self.journal.entries.get(self.key(case, arm, number)) for number in range(repetitions))
@@ -74,7 +75,7 @@ class Runner:
     def measure(self, case, arms, repetitions, end):
         for number in range(repetitions):
             for arm in arms:
-                if (arm == "ideal" and case.ideal is None) or (arm == "remedy" and case.remedy is None):
+                if arm in ("ideal", "remedy", "each") and getattr(case, arm) is None:
                     continue
                 if time.monotonic() > end:
                     return
@@ -92,20 +93,20 @@ class Runner:
 
     def run(self, case, arm, limit_s):
         """(seconds, None), or (the limit, why it was not done). An ideal is one copy's time."""
-        changes = {"ideal": case.ideal, "remedy": case.remedy and case.remedy[1:]}
+        changes = {"ideal": case.ideal, "remedy": case.remedy and case.remedy[1:], "each": case.each}
         words, environment = case.words_of(changes.get(arm) or ((), {}))
         copies = 1 if arm == "ideal" else case.copies
         commands = [self.command(case, words, environment, copy) for copy in range(copies)]
+        policy, sharing, options = POLICIES.get(arm, POLICIES["default"])
+        self.daemon.policy(policy, sharing)
         if arm in POLICIES:
-            policy, sharing, options = POLICIES[arm]
-            self.daemon.policy(policy, sharing)
             commands = [self.daemon.run_words(command, *options) for command in commands]
         else:
             commands = [bench_arms.in_cgroup(self.plain, command) for command in commands]
         self.quota(case.quota_cpus)
         outputs = []
         try:
-            seconds = self.daemon.makespan(commands, limit_s, {"CST_BENCH": self.daemon.cgroup}, outputs)
+            seconds = self.daemon.makespan(commands, limit_s, {"CST_BENCH": self.daemon.cgroup, "COSCHED_SOCKET": str(self.daemon.socket)}, outputs)
         except live.Failure as failure:
             return self.cleaned(limit_s, f"failed: {failure}"[-1500:])
         return (seconds, None) if seconds is not None else self.cleaned(limit_s, "past the limit")

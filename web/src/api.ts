@@ -130,7 +130,7 @@ export interface StreamEvent {
   gap?: string;
 }
 
-export interface History {
+export interface Samples {
   period_ms: number;
   samples: { unix_ms: number; busy: number; jobs: { id: number; due: number; received: number }[] }[];
 }

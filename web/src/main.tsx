@@ -38,7 +38,7 @@ function App() {
             </div>
             <Jobs jobs={state.jobs} kill={setVictim} />
             <div class="grid halves">
-              {state.history && <Hour history={state.history} />}
+              {state.past && <Hour past={state.past} />}
               <Events events={state.events} />
             </div>
             <Nodes nodes={status.nodes ?? []} />

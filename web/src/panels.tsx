@@ -1,6 +1,6 @@
 // The panels beside the matrix and the jobs: CPUs, problems, nodes, queues, the last hour, events.
 
-import type { History, JobEvent, Node, Problem, Queue, Status } from "./api";
+import type { Samples, JobEvent, Node, Problem, Queue, Status } from "./api";
 import { act, state } from "./store";
 import { bytes, clock, duration, micros, percent, plain } from "./text";
 
@@ -46,8 +46,8 @@ export function Cpus({ status }: { status: Status }) {
 const WIDE = 600;
 const HIGH = 90;
 
-export function Hour({ history }: { history: History }) {
-  const samples = history.samples;
+export function Hour({ past }: { past: Samples }) {
+  const samples = past.samples;
   if (samples.length < 2) return null;
   const last = samples[samples.length - 1]?.unix_ms ?? 0;
   const from = Math.min(samples[0]?.unix_ms ?? 0, last - 600_000);
@@ -56,7 +56,7 @@ export function Hour({ history }: { history: History }) {
   const path = (of: (sample: (typeof samples)[number]) => number) => {
     let before = 0;
     return samples.map((sample) => {
-      const gap = sample.unix_ms - before > 3 * history.period_ms;
+      const gap = sample.unix_ms - before > 3 * past.period_ms;
       before = sample.unix_ms;
       return `${gap ? "M" : "L"}${x(sample.unix_ms).toFixed(1)} ${y(of(sample)).toFixed(1)}`;
     }).join("");
@@ -70,7 +70,7 @@ export function Hour({ history }: { history: History }) {
         <path class="busy" d={path((sample) => sample.busy)} />
         <path class="of-jobs" d={path(jobs)} />
       </svg>
-      <p class="legend"><span class="key busy" /> CPUs busy <span class="key of-jobs" /> used by jobs <span class="muted">0 to 100 %, a point every {duration(history.period_ms)}</span></p>
+      <p class="legend"><span class="key busy" /> CPUs busy <span class="key of-jobs" /> used by jobs <span class="muted">0 to 100 %, a point every {duration(past.period_ms)}</span></p>
     </section>
   );
 }

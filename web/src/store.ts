@@ -1,7 +1,7 @@
 // The state of the page: updated by the stream of events, and requested again after changes.
 
 import { ask, follow, Refusal } from "./api";
-import type { History, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
+import type { Samples, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
 
 /** Numbers (CPU time, memory, load) are requested at this interval while the page is visible. */
 const NUMBERS_MS = 2000;
@@ -16,7 +16,7 @@ export interface State {
   jobs: Job[];
   plan: Plan | null;
   problems: Problem[];
-  history: History | null;
+  past: Samples | null;
   events: { at: number; event: JobEvent }[];
   /** Why the page is not up to date. */
   away: Refusal | null;
@@ -25,7 +25,7 @@ export interface State {
 }
 
 export const state: State = {
-  me: null, status: null, jobs: [], plan: null, problems: [], history: null, events: [], away: null, refused: null,
+  me: null, status: null, jobs: [], plan: null, problems: [], past: null, events: [], away: null, refused: null,
 };
 
 let tell: () => void = () => {};
@@ -61,7 +61,7 @@ async function refresh(): Promise<void> {
     ]);
     if (Date.now() - historyAt > 10_000) {
       historyAt = Date.now();
-      state.history = await ask<History>("GET", "/v1/history");
+      state.past = await ask<Samples>("GET", "/v1/samples");
     }
     // A matrix that is too long for the stream is taken from the status.
     const plan = state.plan?.cut ? { ...state.plan, matrix: status.matrix, cut: false } : state.plan;

@@ -7,7 +7,7 @@ use crate::job_state::EventList;
 use crate::limits::LimitList;
 use crate::machine::{NodeRequest, QueuesRequest};
 use crate::resources::{LoadList, NodeLoad, ProcessRequest, ResourcesRequest, Version};
-use crate::stream::{EventStream, History, SILENCE_MAX, StreamRequest};
+use crate::stream::{EventStream, SILENCE_MAX, Samples, StreamRequest};
 use crate::types::{
     ClassRequest, ErrorBody, ErrorCode, ExitReport, Job, JobList, JobRequest, KillRequest, PolicyRequest, ShareRequest,
     Status,
@@ -218,9 +218,9 @@ impl Client {
         Ok(PendingWait { stream, path: self.path.clone() })
     }
 
-    /// `GET /v1/history`: samples of the last hour.
-    pub fn history(&mut self) -> Result<History> {
-        self.get("/v1/history")
+    /// `GET /v1/samples`: samples of the last hour.
+    pub fn samples(&mut self) -> Result<Samples> {
+        self.get("/v1/samples")
     }
 
     /// `GET /v1/events`, on a connection of its own: events from now on, or since a given event.

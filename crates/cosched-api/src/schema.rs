@@ -121,7 +121,7 @@ pub const ROUTES: &[Route] = &[
             ("follow", "boolean", "false: end after the past events; true when absent"),
         ],
     ),
-    route("get", "/v1/history", "The last hour: what jobs were due and received", None, "History"),
+    route("get", "/v1/samples", "The last hour: what jobs were due and received", None, "Samples"),
     route("get", "/metrics", "Counters and histograms for Prometheus (OpenMetrics text)", None, TEXT),
 ];
 
@@ -203,7 +203,7 @@ pub const STREAM: &str = "StreamEvent";
         StreamEvent,
         JobEvent,
         PlanEvent,
-        History,
+        Samples,
         Sample,
         JobSample,
         ErrorBody

@@ -118,8 +118,8 @@ wire! {
 }
 
 wire! {
-    /// `GET /v1/history`: the last hour, while jobs were registered. It begins anew with the daemon.
-    pub struct History {
+    /// `GET /v1/samples`: the last hour, while jobs were registered. It is empty after a restart of the daemon.
+    pub struct Samples {
         /// From sample to sample.
         pub period_ms: u64,
         /// The oldest first.

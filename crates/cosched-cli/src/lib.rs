@@ -15,6 +15,7 @@ mod jobs;
 mod jobset;
 mod join;
 mod model;
+mod moment;
 mod out;
 mod parsers;
 mod pipeline;

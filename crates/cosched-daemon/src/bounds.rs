@@ -154,7 +154,7 @@ impl Bounds {
 
 /// Answers whose length grows with the number of jobs, and that the daemon has in memory as a whole.
 fn is_long(path: &str) -> bool {
-    matches!(path, "/v1/jobs" | "/v1/ended" | "/v1/status" | "/v1/history" | "/metrics") || path.ends_with("/events")
+    matches!(path, "/v1/jobs" | "/v1/ended" | "/v1/status" | "/v1/samples" | "/metrics") || path.ends_with("/events")
 }
 
 /// The length that a body declares, or the limit if it declares none.

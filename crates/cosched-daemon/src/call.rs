@@ -3,9 +3,9 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, ClusterBackup, EventList, ExitReport, History, ImportRequest, Job, JobList, JobRequest, KillRequest,
+    ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest,
     LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, RepairReport,
-    RepairRequest, ResourcesRequest, ShareRequest, Status, Version,
+    RepairRequest, ResourcesRequest, Samples, ShareRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 
@@ -79,8 +79,8 @@ pub(crate) enum Op {
     Import(Box<ImportRequest>),
     /// `PUT /v1/policy`
     MachinePolicy(PolicyRequest),
-    /// `GET /v1/history`
-    History,
+    /// `GET /v1/samples`
+    Samples,
     /// `GET /v1/limits`
     Limits,
     /// `GET /metrics`
@@ -103,7 +103,7 @@ impl Op {
             Op::Policy(id, _) => Some(*id),
             Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
             Op::Repair(_) | Op::Export | Op::Import(_) => None,
-            Op::MachinePolicy(_) | Op::History | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,
+            Op::MachinePolicy(_) | Op::Samples | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,
         }
     }
 }
@@ -121,8 +121,8 @@ pub(crate) enum Reply {
     Load(NodeLoad),
     /// The loads of all nodes.
     Loads(LoadList),
-    /// The load of the last hour.
-    History(History),
+    /// Samples of the last hour.
+    Samples(Samples),
     /// The limits of the caller.
     Limits(LimitList),
     /// The changes that a repair made to the cluster's store, or would make.

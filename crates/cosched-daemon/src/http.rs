@@ -131,7 +131,7 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
         .route("/v1/jobs/{id}/wait", get(wait))
         .route("/v1/jobs/{id}/events", get(events))
         .route(STREAM_PATH, get(stream))
-        .route("/v1/history", get(history))
+        .route("/v1/samples", get(samples))
         .route("/v1/limits", get(limits))
         .route("/metrics", get(metrics))
         .fallback(no_such_path)
@@ -154,8 +154,8 @@ async fn metrics(calls: Calls, from: From) -> Response {
     ask(calls, from, Op::Metrics).await
 }
 
-async fn history(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::History).await
+async fn samples(calls: Calls, from: From) -> Response {
+    ask(calls, from, Op::Samples).await
 }
 
 #[derive(Deserialize)]
@@ -249,7 +249,6 @@ pub(crate) struct EndedQuery {
     #[serde(default)]
     since_unix_ms: u64,
     until_unix_ms: Option<u64>,
-    uid: Option<u32>,
 }
 
 /// Read from the disk by a thread of its own, for one caller at a time, without the driver.
@@ -262,10 +261,9 @@ async fn ended(
         return failure(internal("the daemon is ending", "it no longer accepts requests"));
     };
     let (path, privacy) = (desk.ended.path.clone(), desk.privacy.clone());
-    let EndedQuery { since_unix_ms, until_unix_ms, uid } = query;
-    let period = Period { since_unix_ms, until_unix_ms: until_unix_ms.unwrap_or(u64::MAX) };
+    let period = Period { since_unix_ms: query.since_unix_ms, until_unix_ms: query.until_unix_ms.unwrap_or(u64::MAX) };
     let seen = privacy.clone();
-    let is_seen = move |job: &Job| uid.is_none_or(|uid| job.uid == uid) && seen.sees(peer, job);
+    let is_seen = move |job: &Job| seen.sees(peer, job);
     // A client that disconnects does not free the turn: the next reader waits until this read has ended.
     let read = tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -439,7 +437,7 @@ impl Desk {
         Ok(match reply {
             Reply::Job(job) => Reply::Job(Box::new(self.privacy.job(peer, *job)?)),
             Reply::Jobs(list) => Reply::Jobs(self.privacy.list(peer, list)),
-            Reply::History(history) => Reply::History(self.privacy.history(peer, history)),
+            Reply::Samples(samples) => Reply::Samples(self.privacy.samples(peer, samples)),
             other => other,
         })
     }
@@ -482,7 +480,7 @@ fn success(reply: Reply) -> Response {
         Reply::Job(job) => Json(job).into_response(),
         Reply::Jobs(jobs) => Json(jobs).into_response(),
         Reply::Events(events) => Json(events).into_response(),
-        Reply::History(history) => Json(history).into_response(),
+        Reply::Samples(samples) => Json(samples).into_response(),
         Reply::Limits(limits) => Json(limits).into_response(),
         Reply::Status(status) => Json(status).into_response(),
         Reply::Version(version) => Json(version).into_response(),

@@ -6,7 +6,7 @@
 use crate::record;
 use crate::refuse::{Answer, no_such_job};
 use crate::rights::{Peer, Rights};
-use cosched_api::{History, Job, JobList};
+use cosched_api::{Job, JobList, Samples};
 
 /// The length of the part of a command in a list, in bytes; `GET /v1/jobs/{id}` returns all that is kept.
 const LISTED_COMMAND_BYTES_MAX: usize = 512;
@@ -65,11 +65,11 @@ impl Privacy {
     }
 
     /// The samples of the jobs that this user may see.
-    pub(crate) fn history(&self, peer: Peer, mut history: History) -> History {
+    pub(crate) fn samples(&self, peer: Peer, mut samples: Samples) -> Samples {
         if self.hides_jobs(peer) {
-            history.samples.iter_mut().for_each(|sample| sample.jobs.retain(|job| job.uid == peer.uid));
+            samples.samples.iter_mut().for_each(|sample| sample.jobs.retain(|job| job.uid == peer.uid));
         }
-        history
+        samples
     }
 
     /// The parts of a list that this user may see, without the details that are only in a single job's answer.
@@ -122,10 +122,10 @@ mod tests {
     fn samples_of_hidden_jobs_are_left_out() {
         let job = |uid| cosched_api::JobSample { id: 7, uid, due: 0.5, received: 0.5 };
         let sample = cosched_api::Sample { unix_ms: 1, busy: 0.5, jobs: vec![job(1000), job(1001)] };
-        let history = History { period_ms: 1, samples: vec![sample] };
+        let samples = Samples { period_ms: 1, samples: vec![sample] };
         let seen = |jobs, peer| {
             let privacy = Privacy::new(PrivateData { commands: false, jobs }, Rights::new(0, []));
-            privacy.history(peer, history.clone()).samples[0].jobs.len()
+            privacy.samples(peer, samples.clone()).samples[0].jobs.len()
         };
         assert_eq!((seen(true, OWNER), seen(true, ROOT), seen(false, OWNER), seen(true, Peer::NOBODY)), (1, 2, 2, 0));
     }

@@ -5,26 +5,24 @@ use super::select::Filter;
 use crate::context::Context;
 use crate::format;
 use crate::jobs::connect;
+use crate::moment;
 use crate::out::{Failure, print, print_json, terminal_width, use_colour};
 use crate::table::{Cell, numbers, render, words};
 use clap::Args;
 use cosched_api::{Client, Job};
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan, Zoned};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::HISTORY)]
 pub(crate) struct History {
-    /// Jobs that ended after this time: a date, `today`, `yesterday`, or how long ago, as 2h or 7d
-    #[arg(long, short, value_name = "WHEN", default_value = "24h", value_parser = when)]
-    since: When,
+    /// Jobs that ended after this time: a date, `today`, `yesterday`, 14:30, or how long ago, as 2h or 7d
+    #[arg(long, short, value_name = "WHEN", default_value = "24h", value_parser = moment::back)]
+    since: u64,
 
     /// Jobs that ended before this time [default: now]
-    #[arg(long, value_name = "WHEN", value_parser = when)]
-    until: Option<When>,
+    #[arg(long, value_name = "WHEN", value_parser = moment::back)]
+    until: Option<u64>,
 
     /// Only jobs of these users, by name or number
     #[arg(long, short, value_name = "USER", value_delimiter = ',')]
@@ -64,14 +62,14 @@ struct Report<'a> {
 /// `cosched history`.
 pub(crate) fn history(context: &Context, options: &History) -> Result<u8, Failure> {
     let mut client = connect(context)?;
-    let (since, until) = (options.since.0, options.until.map_or(u64::MAX, |until| until.0));
+    let (since, until) = (options.since, options.until.unwrap_or(u64::MAX));
     let mut jobs = all_between(&mut client, since, until)?;
     let filter = Filter { users: &options.user, names: &options.name, ..Filter::default() };
     jobs.retain(|job| filter.takes(job));
     jobs.sort_by_key(|job| (job.ended_unix_ms, job.id));
     let (users, total) = totals(&jobs);
     if context.json {
-        let until_unix_ms = options.until.map_or_else(format::now_unix_ms, |until| until.0);
+        let until_unix_ms = options.until.unwrap_or_else(format::now_unix_ms);
         print_json(&Report { since_unix_ms: since, until_unix_ms, jobs: &jobs, users: &users, total: &total })?;
     } else {
         let list = if options.totals { String::new() } else { list(&jobs, terminal_width(), use_colour()) + "\n" };
@@ -142,56 +140,11 @@ fn table_of(users: &BTreeMap<String, Total>, total: &Total) -> String {
     render(&columns, &all.collect::<Vec<_>>(), None)
 }
 
-/// A point in time, in milliseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct When(u64);
-
-/// `2026-11-01`, `2026-11-01 14:30`, `today`, `yesterday`, `now`, or how long ago: `2h`, `7d`.
-fn when(text: &str) -> Result<When, String> {
-    when_at(text, &Timestamp::now().to_zoned(TimeZone::system()))
-}
-
-fn when_at(text: &str, now: &Zoned) -> Result<When, String> {
-    let wrong = || {
-        format!(
-            "`{text}` is not a time; give a date (2026-11-01 or '2026-11-01 14:30'), today, yesterday, or how long \
-             ago (2h, 7d)"
-        )
-    };
-    let moment = match text {
-        "now" => Ok(now.clone()),
-        "today" => now.start_of_day(),
-        "yesterday" => now.checked_sub(1.day()).and_then(|day| day.start_of_day()),
-        _ => match cosched_api::parse::duration(text) {
-            Ok(ago) => now.checked_sub(ago),
-            Err(_) => text.parse::<DateTime>().and_then(|time| time.to_zoned(now.time_zone().clone())),
-        },
-    };
-    let ms = moment.map_err(|_| wrong())?.timestamp().as_millisecond();
-    u64::try_from(ms).map(When).map_err(|_| wrong())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::jobs::tests::job;
     use cosched_api::JobState;
-
-    #[test]
-    fn times_are_dates_words_or_ago() {
-        let now = "2026-11-26T02:15:00".parse::<DateTime>().unwrap().to_zoned(TimeZone::UTC).unwrap();
-        let at = |text: &str| when_at(text, &now).map(|when| when.0);
-        let begin = at("2026-11-26").unwrap();
-        assert_eq!((at("today"), at("yesterday")), (Ok(begin), Ok(begin - 86_400_000)));
-        assert_eq!((at("2026-11-26 02:00"), at("2026-11-26T02:00:05")), (Ok(begin + 7_200_000), Ok(begin + 7_205_000)));
-        assert_eq!(
-            (at("now"), at("15min"), at("1d")),
-            (Ok(begin + 8_100_000), Ok(begin + 7_200_000), Ok(begin - 78_300_000))
-        );
-        for wrong in ["", "soon", "2026-13-01", "7", "1500-01-01", "99999999d"] {
-            assert!(at(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn totals_are_by_user_and_of_all() {

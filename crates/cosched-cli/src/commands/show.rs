@@ -1,5 +1,6 @@
 //! `cosched show`: everything about a job.
 
+use super::columns::elapsed_ms;
 use crate::context::Context;
 use crate::out::{Failure, plain, print, print_json};
 use crate::{format, jobs};
@@ -22,8 +23,6 @@ pub(crate) fn show(context: &Context, words: &[String]) -> Result<u8, Failure> {
 }
 
 fn text(job: &Job, now_unix_ms: u64) -> String {
-    let until = job.ended_unix_ms.unwrap_or(now_unix_ms);
-    let elapsed = format::duration_ms(until.saturating_sub(job.started_unix_ms.unwrap_or(job.submitted_unix_ms)));
     let mut lines = vec![
         ("job", format!("{} {}", job.id, job.name)),
         ("state", state(job)),
@@ -43,7 +42,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     add("started", job.started_unix_ms.filter(later).map(format::moment));
     add("starts", job.expected_start_unix_ms.map(|at| format!("{} at the latest", format::second(at))));
     add("ended", job.ended_unix_ms.map(format::moment));
-    add("elapsed", Some(elapsed).filter(|_| job.state != JobState::Waiting));
+    add("elapsed", elapsed_ms(job, now_unix_ms).map(format::duration_ms));
     add("CPU time", Some(cpu_time(job)));
     add("share", share(job));
     let most = job.share_max.map(|part| format!("{} of the time, in whole slots", format::exact_percent(part)));

@@ -1,13 +1,9 @@
 //! When a job may start and its limits: `--time`, `--grace`, `--begin`, `--after`, `--mem-limit`.
 
+use crate::moment;
 use clap::Args;
 use cosched_api::{After, JobRequest, parse};
-use jiff::civil::{DateTime, Time};
-use jiff::{Timestamp, ToSpan, Zoned};
 use std::time::Duration;
-
-/// A time of day that has only just passed means now, not tomorrow.
-const JUST_PASSED_MIN: i64 = 1;
 
 #[derive(Args, Debug)]
 pub(crate) struct Terms {
@@ -19,8 +15,8 @@ pub(crate) struct Terms {
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "time")]
     pub(crate) grace: Option<Duration>,
 
-    /// Start no earlier than this: 14:30, 2026-12-31T08:00 (local time), or in 30m
-    #[arg(long, value_name = "TIME", value_parser = begin)]
+    /// Start no earlier than this: 14:30, tomorrow, 2026-12-31T08:00 (local time), or in 30m
+    #[arg(long, value_name = "TIME", value_parser = moment::ahead)]
     pub(crate) begin: Option<u64>,
 
     /// Start when these jobs have ended: 7, 7:any, or 7:ok (only if its exit code is 0; otherwise the job is ended)
@@ -67,72 +63,9 @@ fn after(text: &str) -> Result<After, String> {
     Ok(After { job, ok })
 }
 
-/// A time as milliseconds since 1970.
-fn begin(text: &str) -> Result<u64, String> {
-    begin_at(text, &Zoned::now())
-}
-
-fn begin_at(text: &str, now: &Zoned) -> Result<u64, String> {
-    let wrong = |why: &dyn std::fmt::Display| format!("{why}; write 14:30, 2026-12-31T08:00, or 30m for in 30 minutes");
-    let at: Timestamp = if let Ok(ahead) = parse::duration(text.strip_prefix('+').unwrap_or(text)) {
-        let ahead = jiff::SignedDuration::try_from(ahead).map_err(|e| wrong(&e))?;
-        now.timestamp().checked_add(ahead).map_err(|e| wrong(&e))?
-    } else if let Ok(at) = text.parse::<Timestamp>() {
-        at
-    } else if text.contains('-') {
-        let at: DateTime = text.parse().map_err(|e| wrong(&e))?;
-        at.to_zoned(now.time_zone().clone()).map_err(|e| wrong(&e))?.timestamp()
-    } else {
-        let time: Time = text.parse().map_err(|_| wrong(&format!("`{text}` is not a time")))?;
-        next(time, now).map_err(|e| wrong(&e))?
-    };
-    u64::try_from(at.as_millisecond()).map_err(|_| wrong(&"it is before 1970"))
-}
-
-/// Today at this time, or tomorrow if that has passed.
-fn next(time: Time, now: &Zoned) -> Result<Timestamp, jiff::Error> {
-    let today = now.date().to_datetime(time).to_zoned(now.time_zone().clone())?;
-    if today.checked_add(JUST_PASSED_MIN.minutes())? > *now {
-        return Ok(today.timestamp());
-    }
-    Ok(now.date().tomorrow()?.to_datetime(time).to_zoned(now.time_zone().clone())?.timestamp())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn beginnings() {
-        let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(1));
-        let now = "2026-03-01T11:00:00Z".parse::<Timestamp>().unwrap().to_zoned(zone);
-        let of = |text: &str| {
-            let ms = begin_at(text, &now).map(|ms| i64::try_from(ms).unwrap())?;
-            Ok::<_, String>(
-                Timestamp::from_millisecond(ms)
-                    .unwrap()
-                    .to_zoned(now.time_zone().clone())
-                    .strftime("%F %T")
-                    .to_string(),
-            )
-        };
-        for (text, at) in [
-            ("14:30", "2026-03-01 14:30:00"),
-            ("09:00", "2026-03-02 09:00:00"),
-            ("12:00", "2026-03-01 12:00:00"),
-            ("11:59:30", "2026-03-01 11:59:30"),
-            ("30m", "2026-03-01 12:30:00"),
-            ("+1.5h", "2026-03-01 13:30:00"),
-            ("2026-12-31T08:00", "2026-12-31 08:00:00"),
-            ("2026-12-31 08:00:10", "2026-12-31 08:00:10"),
-            ("2026-03-01T12:00:00Z", "2026-03-01 13:00:00"),
-        ] {
-            assert_eq!(of(text).as_deref(), Ok(at), "{text}");
-        }
-        for bad in ["25:00", "noon", "", "30", "2026-13-01", "1960-01-01"] {
-            assert!(of(bad).unwrap_err().contains("write 14:30"), "{bad}");
-        }
-    }
 
     #[test]
     fn jobs_that_come_before() {

@@ -12,7 +12,7 @@ const ALLOWED: [(&str, &str); 12] = [
     ("GET", "/v1/jobs"),
     ("GET", "/v1/jobs/*/events"),
     ("GET", "/v1/limits"),
-    ("GET", "/v1/history"),
+    ("GET", "/v1/samples"),
     ("POST", "/v1/jobs/*/suspend"),
     ("POST", "/v1/jobs/*/resume"),
     ("POST", "/v1/jobs/*/kill"),

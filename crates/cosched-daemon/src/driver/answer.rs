@@ -29,7 +29,7 @@ impl Driver {
             }
             Op::Load { .. } => self.view_load().map(Reply::Load),
             Op::Loads => return self.ask(peer, Request::Loads(None), reply),
-            Op::History => Ok(Reply::History(self.view_history())),
+            Op::Samples => Ok(Reply::Samples(self.view_samples())),
             Op::Limits => Ok(Reply::Limits(self.view_limits(peer))),
             Op::Metrics => Ok(Reply::Metrics(self.view_metrics())),
             Op::List { all } => Ok(Reply::Jobs(self.view_list(all))),

@@ -14,7 +14,6 @@ mod clock;
 mod cluster;
 mod finish;
 mod flaw;
-mod history;
 mod limits;
 mod load;
 mod machine;
@@ -26,6 +25,7 @@ mod places;
 mod recover;
 mod register;
 mod running;
+mod samples;
 mod shares;
 mod sleep;
 mod statusfile;
@@ -206,7 +206,7 @@ pub(crate) struct Driver {
     period: period::PeriodState,
     status_file: statusfile::StatusKeeper,
     teller: tell::Teller,
-    past: history::Past,
+    past: samples::Past,
     watchdog: watchdog::Watchdog,
     /// Since when there has been no job here; for the end of an embedded daemon.
     empty_since: Instant,
@@ -245,7 +245,7 @@ impl Driver {
             period,
             status_file: statusfile::StatusKeeper::new(identity.status_file.clone()),
             teller: tell::Teller::new(identity.events.clone()),
-            past: history::Past::new(),
+            past: samples::Past::new(),
             watchdog: watchdog::Watchdog::new(config.watchdog),
             config,
             identity,

@@ -46,7 +46,7 @@ impl House {
                         continue;
                     }
                     Op::List { .. } => Reply::Jobs(JobList { jobs: vec![job(1), job(2)] }),
-                    Op::History => Reply::History(cosched_api::History { period_ms: 1, samples: Vec::new() }),
+                    Op::Samples => Reply::Samples(cosched_api::Samples { period_ms: 1, samples: Vec::new() }),
                     Op::Metrics => Reply::Metrics("cosched_jobs 1\n".to_owned()),
                     op => Reply::Job(Box::new(job(op.job().unwrap_or(9)))),
                 };
@@ -133,7 +133,7 @@ async fn every_path_asks_for_what_it_says() {
         (Method::GET, "/v1/load", "", "Load { node: None }"),
         (Method::GET, "/v1/load?node=n2", "", "Load { node: Some(\"n2\") }"),
         (Method::GET, "/v1/loads", "", "Loads"),
-        (Method::GET, "/v1/history", "", "History"),
+        (Method::GET, "/v1/samples", "", "Samples"),
         (Method::GET, "/v1/limits", "", "Limits"),
         (Method::GET, "/v1/jobs", "", "List { all: false }"),
         (Method::GET, "/v1/jobs?all=true", "", "List { all: true }"),

@@ -2,7 +2,7 @@
 
 use super::{Driver, load::LoadMeter};
 use crate::clock::unix_ms;
-use cosched_api::{History, JobSample, Sample};
+use cosched_api::{JobSample, Sample, Samples};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -57,9 +57,9 @@ impl Driver {
         self.past.keep(Sample { unix_ms: unix_ms(), busy, jobs });
     }
 
-    /// `GET /v1/history`
-    pub(super) fn view_history(&self) -> History {
-        History { period_ms: PERIOD.as_millis() as u64, samples: self.past.samples.iter().cloned().collect() }
+    /// `GET /v1/samples`
+    pub(super) fn view_samples(&self) -> Samples {
+        Samples { period_ms: PERIOD.as_millis() as u64, samples: self.past.samples.iter().cloned().collect() }
     }
 }
 
