@@ -27,13 +27,13 @@ wire! {
         /// Its cgroup, outside of the daemon's subtree; absent where its processes were moved.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cgroup: Option<String>,
-        /// What people call it.
+        /// Its unit, container or path, as the user named it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub from: Option<String>,
-        /// The limits that its owner had set when it was adopted. They hold on.
+        /// The limits that its owner had set when it was adopted. They stay in force.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub limits: Vec<String>,
-        /// It was released: its processes go on, and are no job any more.
+        /// It was released: its processes continue, and are no longer a job.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub released: bool,
     }

@@ -12,7 +12,7 @@ wire! {
         Running,
         /// A gang that used no CPU for a while: it has no slots until it wakes.
         Asleep,
-        /// A gang that used none for very long: Linux schedules it for good, or until somebody resumes it.
+        /// A gang that used no CPU for a very long time: Linux schedules it until a user resumes it.
         Dropped,
         /// Stopped by its user or an administrator.
         Suspended,

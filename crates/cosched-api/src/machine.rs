@@ -120,7 +120,7 @@ wire! {
         pub plan_in_use: Option<u64>,
         /// The most CPU time of a node that gangs that span nodes may have together (on one machine: all gangs), 0 to 1.
         pub ceiling: f64,
-        /// After so long a silence a node is dead; absent: when an operator says so.
+        /// A node that is silent for this long is dead; absent: only an operator declares it dead.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub node_dead_after_ms: Option<u64>,
         /// The queues, the most urgent first.
@@ -204,7 +204,7 @@ wire! {
         /// The longest time from when a job is made ready until it has ended.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
-        /// Who may use it, by name or number; with neither users nor groups everybody.
+        /// The users who may use it, by name or number; with neither users nor groups every user may.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub users: Vec<String>,
         /// The groups whose members may use it, by name or number.
@@ -233,7 +233,7 @@ wire! {
 }
 
 wire! {
-    /// How usage counts in the order of a queue: who has used little comes first.
+    /// How usage counts in the order of a queue: users with little usage come first.
     #[derive(Copy, Eq)]
     #[serde(deny_unknown_fields)]
     pub struct FairShare {
@@ -260,7 +260,7 @@ wire! {
         /// The longest time from when a job is made ready until it has ended.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
-        /// Who may use it, by name or number; with neither users nor groups everybody.
+        /// The users who may use it, by name or number; with neither users nor groups every user may.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub users: Vec<String>,
         /// The groups whose members may use it, by name or number.
@@ -285,10 +285,10 @@ wire! {
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeRequest {
-        /// Whether the node gets no new jobs; those that it has go on. Absent: as it is.
+        /// Whether the node gets no new jobs; its present jobs continue. Absent: unchanged.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub drains: Option<bool>,
-        /// The node is not heard of, and who asks vouches that nothing runs there any more: what becomes of its jobs is not waited for.
+        /// The node is silent, and the caller vouches that nothing runs there any more: the cluster does not wait for its jobs.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub dead: bool,
     }

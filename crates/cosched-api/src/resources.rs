@@ -64,7 +64,7 @@ wire! {
     /// What the kernel has killed of a job because there was no memory for it.
     #[derive(Copy, Eq)]
     pub struct OutOfMemory {
-        /// So many processes, on all its nodes.
+        /// The number of processes, on all its nodes.
         pub killed: u64,
         /// The memory limit of its cgroup, or of one above it; absent when the machine itself had no more, or a cgroup that the job
         /// made.
@@ -131,7 +131,7 @@ wire! {
         pub memory_available_bytes: u64,
         /// The memory that the jobs declare, together.
         pub memory_declared_bytes: u64,
-        /// When that was measured: present for another node than the daemon's. A node tells anew, within half a minute, when
+        /// When that was measured: present for another node than the daemon's. A node reports again, within half a minute, when
         /// one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub measured_unix_ms: Option<u64>,

@@ -89,9 +89,9 @@ wire! {
     pub enum OnNodeLoss {
         /// Its other processes are ended.
         Kill,
-        /// Its other processes go on.
+        /// Its other processes continue.
         Keep,
-        /// Its other processes are ended, and it is started anew.
+        /// Its other processes are ended, and it is started again.
         Requeue,
     }
 }
@@ -145,7 +145,7 @@ wire! {
         /// The working directory, for display.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cwd: Option<String>,
-        /// Nobody waits for it in a terminal.
+        /// No `cosched run` waits for it.
         #[serde(default)]
         pub detached: bool,
         /// The file that takes its output, when detached.
@@ -160,7 +160,7 @@ wire! {
         /// What becomes of it when one of its nodes is lost; `kill` by default.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub on_node_loss: Option<OnNodeLoss>,
-        /// The environment of its program, for a job that a daemon is to start anew (`on_node_loss`: `requeue`).
+        /// The environment of its program, for a job that a daemon may start again (`on_node_loss`: `requeue`).
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub environment: Vec<(String, String)>,
         /// The user to whom the job will belong; the caller by default. Another user: administrators only, and only with
@@ -258,7 +258,7 @@ wire! {
         /// The end of its last process.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_unix_ms: Option<u64>,
-        /// How the main process ended, when it has and somebody saw it.
+        /// How the main process ended; absent while it runs, and when its end was not observed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub exit: Option<ExitStatus>,
         /// Processes in its cgroup now.
@@ -275,7 +275,7 @@ wire! {
         /// The most memory it used.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_peak_bytes: Option<u64>,
-        /// Nobody waits for it in a terminal.
+        /// No `cosched run` waits for it.
         pub detached: bool,
         /// An administrator registered it.
         #[serde(default)]
@@ -335,7 +335,7 @@ wire! {
         /// The most memory that its processes may use on a node, in bytes.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes_max: Option<u64>,
-        /// How often it was started anew.
+        /// How often it was restarted.
         #[serde(skip_serializing_if = "is_zero", default)]
         pub restarts: u32,
         /// The resources that it uses, or has used when it has ended.
@@ -376,7 +376,7 @@ wire! {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub grace_ms: Option<u64>,
         /// In a cluster, for a job that has other nodes too: only what is on the node of the daemon that is asked. After a
-        /// signal that ends programs the job's part there is over as soon as it is empty; the other parts go on.
+        /// signal that ends programs the job's part there is over as soon as it is empty; the other parts continue.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub here: bool,
     }
@@ -427,7 +427,7 @@ wire! {
         /// For a cluster only: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ceiling: Option<f64>,
-        /// For a cluster only: after so long a silence a node is dead; 0: when an operator says so.
+        /// For a cluster only: a node that is silent for this long is dead; 0: only an operator declares it dead.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub node_dead_after_ms: Option<u64>,
         /// For a cluster only: where new gangs that span nodes go.

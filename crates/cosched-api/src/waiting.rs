@@ -118,7 +118,7 @@ wire! {
         /// Why it is not `bpf`, once a job has wanted dcs.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub without_bpf: Option<String>,
-        /// Looks at who has a message.
+        /// Checks for processes with a message.
         pub looks: u64,
         /// Messages that rang (dcs).
         pub rings: u64,

@@ -115,10 +115,10 @@ fn open(socket: Option<&str>) -> Result<Connection, Wrong> {
 /// `socket` is the path of the daemon's socket. NULL or "": that of the environment variable COSCHED_SOCKET, else the
 /// system's daemon if it runs, else the user's own. No daemon is started.
 ///
-/// A child after fork(2) may go on with the handle: it gets a connection of its own. So does a program that has become
+/// A child after fork(2) may keep using the handle: it gets a connection of its own. So does a program that has become
 /// another user: each call is made with the rights of the effective user of that moment.
 ///
-/// Errors: COSCHED_ERR_NO_DAEMON when nobody answers; COSCHED_ERR_VERSION when the daemon is older than this library;
+/// Errors: COSCHED_ERR_NO_DAEMON when no daemon answers; COSCHED_ERR_VERSION when the daemon is older than this library;
 /// COSCHED_ERR_FORBIDDEN when this user may not open the socket; COSCHED_ERR_INVALID when `handle` is NULL.
 ///
 /// # Safety
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cosched_open(socket: *const c_char, handle: *mut *mut c
     })
 }
 
-/// Closes a handle. The jobs that were registered through it go on. NULL is fine. No other thread may be using the handle.
+/// Closes a handle. The jobs that were registered through it keep running. NULL is fine. No other thread may be using the handle.
 ///
 /// Errors: COSCHED_ERR_INVALID when it is no handle; nothing is done then.
 ///

@@ -40,7 +40,7 @@ pub unsafe extern "C" fn cosched_suspend(handle: *mut cosched_t, job: u64) -> c_
     unsafe { with("cosched_suspend", handle, |connection| connection.ask(|client| client.suspend(job)).map(drop)) }
 }
 
-/// Lets a suspended job go on. One that is not suspended stays as it is.
+/// Resumes a suspended job. One that is not suspended stays as it is.
 ///
 /// Errors: as for cosched_suspend.
 ///

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn cosched_get_use(handle: *mut cosched_t, job: u64, resul
 /// How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's. In a cluster any daemon tells of any of
 /// its nodes.
 ///
-/// Errors: COSCHED_ERR_NOT_FOUND when no node of the cluster has this name now, with those that are there;
+/// Errors: COSCHED_ERR_NOT_FOUND when no node of the cluster has this name now; the message lists the present nodes;
 /// COSCHED_ERR_UNSUPPORTED when the daemon is of one machine, and this is not its name; COSCHED_ERR_CONFLICT when the node has
 /// just joined and said nothing yet; COSCHED_ERR_INVALID when `result` is NULL; and those of the connection.
 ///

@@ -60,7 +60,7 @@ pub enum cosched_state {
     ENDED = 4,
     /// Its processes vanished while no daemon was looking.
     LOST = 5,
-    /// A gang that used no CPU for very long: Linux schedules it until somebody resumes it.
+    /// A gang that used no CPU for a very long time: Linux schedules it until a user resumes it.
     DROPPED = 6,
     /// In its queue: it has no place yet, or its nodes lack memory for it now.
     WAITING = 7,
@@ -160,7 +160,7 @@ pub struct cosched_load {
     pub memory_available_bytes: u64,
     /// The memory that its jobs say they need, together.
     pub memory_declared_bytes: u64,
-    /// When that was measured, in ms since the Unix epoch: of another node than the daemon's. A node tells anew, within half a
+    /// When that was measured, in ms since the Unix epoch: of another node than the daemon's. A node reports again, within half a
     /// minute, when one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
     /// COSCHED_UNKNOWN: now.
     pub measured_unix_ms: u64,

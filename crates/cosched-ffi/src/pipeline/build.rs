@@ -210,7 +210,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_kind(
     }
 }
 
-/// Fork and join: so many of the stage run at once, each on buffers of its own. They share the user pointer, unless the
+/// Fork and join: this number of copies of the stage run at once, each on buffers of its own. They share the user pointer, unless the
 /// stage's init callback gives each one a state of its own. Not for bodies. Returns 0 or -1.
 ///
 /// # Safety
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_incarnations(
     }
 }
 
-/// Autotune (see cosched_pipeline_set_priorities) may add incarnations up to so many where the stage limits. Not for bodies.
+/// Autotune (see cosched_pipeline_set_priorities) may add incarnations, up to this number, where the stage is the bottleneck. Not for bodies.
 /// Returns 0 or -1.
 ///
 /// # Safety
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_on_thread(
     }
 }
 
-/// Multistage repeat: in its turn on a shared thread the stage does so many buffers. Returns 0 or -1.
+/// Multistage repeat: in its turn on a shared thread the stage processes this number of buffers. Returns 0 or -1.
 ///
 /// # Safety
 /// As for cosched_pipeline_stage_init.
@@ -311,8 +311,8 @@ pub unsafe extern "C" fn cosched_pipeline_stage_repeat(
     }
 }
 
-/// For a body: while it waits for a buffer of a path it may hold so many others of it. A path with fewer buffers than that and
-/// one more is refused; it would wait for ever. Returns 0 or -1.
+/// For a body: while it waits for a buffer of a path it may hold at most this number of others of it. A path with no more buffers
+/// than that is refused, as the body could wait for ever. Returns 0 or -1.
 ///
 /// # Safety
 /// As for cosched_pipeline_stage_init.

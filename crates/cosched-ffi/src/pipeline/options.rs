@@ -8,7 +8,7 @@ use ::cosched_pipeline::Priorities;
 use super::{build, cosched_pipeline};
 use crate::border::text_from;
 
-/// So many workers for the stages that compute; 0 for one per CPU that the process may use, as unless told otherwise.
+/// The number of workers for the stages that compute; 0, the default, for one per CPU that the process may use.
 /// Returns 0 or -1.
 ///
 /// # Safety
@@ -75,8 +75,8 @@ pub unsafe extern "C" fn cosched_pipeline_set_stall_limit(pipeline: *mut cosched
     }
 }
 
-/// What takes longer than `limit_s` seconds is named on standard error and in the report, and goes on; 0 for the library's own
-/// limit of 30 s. Returns 0 or -1.
+/// A call of a stage that takes longer than `limit_s` seconds is named on standard error and in the report, and continues; 0 for the
+/// library's own limit of 30 s. Returns 0 or -1.
 ///
 /// # Safety
 /// `pipeline` is NULL or a handle.

@@ -212,7 +212,7 @@ pub unsafe extern "C" fn cosched_pipeline_run(
     unsafe { call(place, pipeline, error, both) }
 }
 
-/// Ends a pipeline that runs, as soon as each stage is done with its present buffer; who waits for it gets
+/// Ends a running pipeline, as soon as each stage is done with its present buffer; its waiting caller gets
 /// COSCHED_CODE_STOPPED. From any thread, a stage's callback too. On one that does not run it has no effect. It takes a
 /// lock: not for signal handlers.
 ///
