@@ -136,7 +136,10 @@ impl EventLog {
         if instance == self.instance && seq < end {
             return Ok(Place { next: seq + 1, first: Vec::new() });
         }
-        let gap = StreamEvent { gap: Some("the daemon was restarted".to_owned()), ..event(EventKind::Gap) };
+        let gap = StreamEvent {
+            gap: Some("this daemon has no event with that id: it was restarted, or the id is wrong".to_owned()),
+            ..event(EventKind::Gap)
+        };
         Ok(Place { next: ring.first, first: vec![(EventKind::Gap, json(&gap))] })
     }
 

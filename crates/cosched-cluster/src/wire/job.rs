@@ -56,6 +56,14 @@ impl WantAsk {
         };
         asks.iter().map(|ask| ask.node.as_str())
     }
+
+    /// The declared memory in bytes, on all nodes together.
+    pub fn memory_bytes(&self) -> u64 {
+        match self {
+            WantAsk::PerNode(asks) => asks.iter().map(|ask| ask.memory_bytes).fold(0, u64::saturating_add),
+            WantAsk::Total { cpus, memory_per_cpu_bytes, .. } => memory_per_cpu_bytes.saturating_mul(u64::from(*cpus)),
+        }
+    }
 }
 
 /// How a job's processes wait for messages.

@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::config::Reserve;
 use crate::neighbours::{Jobs, Neighbours};
-use cosched_core::{JobId, Ours, Plan, PlannedJob, Standing};
+use cosched_core::{JobId, Ours, Plan, PlannedJob, Policy, Standing};
 
 impl Driver {
     /// To be called after a new plan, or when the jobs have changed.
@@ -47,11 +47,18 @@ fn local(plan: &Plan) -> u32 {
     plan.jobs.values().filter(runs).count() as u32
 }
 
+/// The CPUs of the scheduled gangs here, whose threads the planner counts itself. Jobs that Linux schedules count as load, like programs
+/// outside of jobs: gangs that span nodes have to leave them their part.
+pub(super) fn gang_cpus(plan: &Plan) -> u32 {
+    let is_gang = |job: &&PlannedJob| job.policy == Policy::Gang && job.standing == Standing::Scheduled;
+    plan.jobs.values().filter(is_gang).map(|job| job.cpus).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use cosched_core::{
-        Class, Job, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Policy, Shares, Sharing, Time,
+        Class, Job, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Shares, Sharing, Time,
     };
 
     #[test]
@@ -69,6 +76,6 @@ mod tests {
             planner.handle(Time(0), PlannerInput::Submit(job)).unwrap();
         }
         let plan = planner.plan();
-        assert_eq!((held(plan), local(plan)), (4, 1), "{:?}", plan.turns);
+        assert_eq!((held(plan), local(plan), gang_cpus(plan)), (4, 1, 6), "{:?}", plan.turns);
     }
 }

@@ -28,7 +28,7 @@ impl Node {
     /// The job has its number. It may have begun already, because events arrive in any order.
     pub(super) fn submitted(&mut self, job: JobId, pending: Pending) {
         let Pending { request, since, is_answered, waits } = pending;
-        let Waits::Submit { owner, has_process } = waits else { return };
+        let Waits::Submit { owner, has_process, .. } = waits else { return };
         if has_process && self.has(job) {
             return self.actions.push_back(Action::Enter(job, request));
         }
@@ -93,21 +93,22 @@ impl Node {
         jobs.into_iter().for_each(|job| self.answer_launcher(job, Ok(Outcome::Job(job))));
     }
 
-    /// The number of jobs that a user has submitted and that have no number yet.
-    pub fn asked_by(&self, uid: u32) -> usize {
-        self.submits().filter(|(owner, _)| *owner == uid).count()
+    /// The declared memory in bytes of each job that a user has submitted and that has no number yet.
+    pub fn asked_by(&self, uid: u32) -> Vec<u64> {
+        let submit = |pending: &Pending| match pending.waits {
+            Waits::Submit { owner, memory_bytes, .. } if owner == uid => Some(memory_bytes),
+            _ => None,
+        };
+        self.requests.pending.values().filter_map(submit).collect()
     }
 
     /// The number of a user's jobs without a process that have no place here, or not yet.
     pub fn empty_jobs_of(&self, uid: u32) -> usize {
         let launchers = self.requests.launchers.values().map(|launcher| (launcher.owner, launcher.has_process));
-        launchers.chain(self.submits()).filter(|(owner, has_process)| *owner == uid && !has_process).count()
-    }
-
-    fn submits(&self) -> impl Iterator<Item = (u32, bool)> {
-        self.requests.pending.values().filter_map(|pending| match pending.waits {
-            Waits::Submit { owner, has_process } => Some((owner, has_process)),
+        let submits = self.requests.pending.values().filter_map(|pending| match pending.waits {
+            Waits::Submit { owner, has_process, .. } => Some((owner, has_process)),
             _ => None,
-        })
+        });
+        launchers.chain(submits).filter(|(owner, has_process)| *owner == uid && !has_process).count()
     }
 }

@@ -59,8 +59,8 @@ struct Pending {
 /// What a request waits for.
 #[derive(Clone, Debug)]
 enum Waits {
-    /// A job of this owner; the host may have a process for it.
-    Submit { owner: u32, has_process: bool },
+    /// A job of this owner with this declared memory; the host may have a process for it.
+    Submit { owner: u32, memory_bytes: u64, has_process: bool },
     /// A change of a job.
     Job(JobId),
     /// The end of a job.
@@ -92,7 +92,7 @@ impl Node {
         let (job, ask) = match request {
             Request::Submit { owner, job, has_process } => {
                 rights::submit(by, job.class.into())?;
-                let waits = Waits::Submit { owner: owner.uid, has_process };
+                let waits = Waits::Submit { owner: owner.uid, memory_bytes: job.want.memory_bytes(), has_process };
                 return self.ask(owner, id, Ask::Submit(job), waits);
             }
             Request::Kill { job, how, here } => return self.kill_job(by, id, job, how, here),

@@ -216,7 +216,7 @@ fn a_launcher_hears_that_its_job_waits_and_takes_it_along_when_it_ends() {
         [answer(1, Outcome::Status)]
     );
     assert_eq!(lab.ask(USER, submit(true)), []);
-    assert_eq!((lab.node.empty_jobs_of(1), lab.node.asked_by(1)), (0, 0));
+    assert_eq!((lab.node.empty_jobs_of(1), lab.node.asked_by(1)), (0, Vec::new()));
     assert_eq!(lab.run(2 * S - 1), []);
     let [Action::Answer(RequestId(2), Ok(Outcome::Job(id)))] = lab.run(1)[..] else { panic!("it does not hear") };
     assert_eq!(lab.run(100 * S), []);
@@ -303,11 +303,16 @@ fn nobody_waits_for_ever_for_a_store_that_is_away() {
     assert!(matches!(ask(OTHER, 2, kill(TERM))[..], [Action::Answer(_, Err(Refusal::NotYours { .. }))]));
     assert_eq!(ask(USER, 3, kill(TERM)), [signal(ID, 15, 3), answer(3, Outcome::Here(ID))], "it ends at once");
     assert!(matches!(ask(USER, 4, Request::Loads(None))[..], [Action::Answer(_, Err(Refusal::Unread))]));
+    let want = WantAsk::Total { cpus: 3, memory_per_cpu_bytes: 5, disk_bytes: 0 };
+    let job = Box::new(JobAsk { want, ..self::ask() });
+    assert_eq!(ask(USER, 5, Request::Submit { owner: USER, job, has_process: false }), []);
     assert!(node.is_unknown_yet(JobId(8)) && !node.is_unknown_yet(ID));
+    assert_eq!((node.asked_by(1), node.asked_by(2)), (vec![15], vec![]), "it counts for its user's limits");
     node.handle(at(11 * S), Input::Timeout);
     let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
-    let slow = Action::Answer(RequestId(1), Err(Refusal::Slow { has_process: false }));
-    assert_eq!(said.iter().filter(|action| matches!(action, Action::Answer(..))).collect::<Vec<_>>(), [&slow]);
+    let slow = |id| Action::Answer(RequestId(id), Err(Refusal::Slow { has_process: false }));
+    let answers: Vec<&Action> = said.iter().filter(|action| matches!(action, Action::Answer(..))).collect();
+    assert_eq!(answers, [&slow(1), &slow(5)]);
 }
 
 #[test]
@@ -404,7 +409,7 @@ fn who_waits_for_a_job_that_the_store_has_forgotten_hears_what_was_here() {
 #[test]
 fn a_process_enters_a_job_that_has_begun_before_its_number_was_known() {
     let mut node = with(LEAD, false, false);
-    let waits = Waits::Submit { owner: 1, has_process: true };
+    let waits = Waits::Submit { owner: 1, memory_bytes: 5, has_process: true };
     let pending = || Pending { request: RequestId(1), since: at(0).steady, is_answered: false, waits: waits.clone() };
     node.submitted(ID, pending());
     assert!(std::iter::from_fn(|| node.poll_action()).any(|action| action == Action::Enter(ID, RequestId(1))));

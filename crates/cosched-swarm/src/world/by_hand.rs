@@ -18,7 +18,12 @@ impl World {
         let all = self.store.read(&Range::prefix(self.keys.prefix()));
         let short = |entry: &Entry| entry.key.strip_prefix(self.keys.prefix()).unwrap_or_default().to_owned();
         let hit = |key: &String| HIT.contains(&key.split('/').next().unwrap_or_default());
-        let keys: Vec<String> = all.iter().map(short).filter(hit).collect();
+        let mut keys: Vec<String> = all.iter().map(short).filter(hit).collect();
+        // A store with neither of these is a new one to a node that does not remember it, by decision 0032.
+        let marks = ["state", "begun"];
+        if !marks.iter().all(|mark| keys.iter().any(|key| key == mark)) {
+            keys.retain(|key| !marks.contains(&key.as_str()));
+        }
         if keys.is_empty() {
             return;
         }

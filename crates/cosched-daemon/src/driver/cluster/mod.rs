@@ -386,15 +386,13 @@ impl Driver {
         self.cluster.tell(|member, now| member.calendar(now, period));
     }
 
-    /// Reports the load from outside of jobs, and the memory that jobs use.
+    /// Reports the load beside gangs, and the memory that jobs use.
     fn look_at_use(&mut self) {
         let cluster = &mut self.cluster;
         if let Some(load) = cosched_linux::observe::load() {
-            // Gangs take turns, so about as many threads of jobs run or wait as there are CPUs.
-            let jobs: u32 = self.live.keys().filter_map(|id| self.state.jobs.get(id)).map(|record| record.cpus).sum();
-            let jobs = jobs.min(self.identity.cpus.len() as u32);
+            let gangs = super::neighbours::gang_cpus(&self.plan).min(self.identity.cpus.len() as u32);
             cluster.tell(|member, now| {
-                member.load(now, (load.average[0].round() as u32).saturating_sub(jobs));
+                member.load(now, (load.average[0].round() as u32).saturating_sub(gangs));
                 member.measured(now, operate::measured(now, &load));
             });
         }

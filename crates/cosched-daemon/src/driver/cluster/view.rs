@@ -148,14 +148,10 @@ impl Driver {
         let known = own.map(|job| {
             let planned = state.and_then(|state| state.jobs.get(&JobId(job.id)));
             let waits = planned.is_none_or(|planned| matches!(planned.stage, Stage::Waiting(_)));
-            let per_node = match &job.ask.want {
-                WantAsk::PerNode(asks) => asks.iter().map(|ask| ask.memory_bytes).fold(0, u64::saturating_add),
-                total => memory_in_all(total).unwrap_or(0),
-            };
-            (job.id, waits, per_node)
+            (job.id, waits, job.ask.want.memory_bytes())
         });
-        let asked = cluster.node.asked_by(uid);
-        known.chain(std::iter::repeat_n((0, true, 0), asked)).collect()
+        let asked = cluster.node.asked_by(uid).into_iter().map(|memory_bytes| (0, true, memory_bytes));
+        known.chain(asked).collect()
     }
 
     /// `GET /v1/jobs/{id}/events`: those of this node and of the cluster.
@@ -216,7 +212,8 @@ impl Driver {
         view.ended_why = ended_why(planned, job);
         // The total over all nodes, like the CPUs, whichever node answers.
         let memory = view.nodes.iter().filter_map(|node| node.memory_bytes).reduce(u64::saturating_add);
-        view.mem_bytes = memory.or_else(|| memory_in_all(&job.ask.want).filter(|_| view.nodes.is_empty()));
+        view.mem_bytes =
+            memory.or_else(|| Some(job.ask.want.memory_bytes()).filter(|bytes| *bytes > 0 && view.nodes.is_empty()));
         view.ended_unix_ms = job.end.map(|end| end.at_ns / 1_000_000).or(view.ended_unix_ms);
         let status = |exit: Exit| api::ExitStatus { code: exit.code, signal: exit.signal };
         // While a job is not over, this node may know more than the others, until it has told them.
@@ -505,16 +502,6 @@ impl Cluster {
                 (asks.iter().map(want).collect(), asks.iter().map(|ask| ask.cpus).sum())
             }
         }
-    }
-}
-
-/// The total memory that a job requests if it leaves the placement to the planner.
-fn memory_in_all(want: &WantAsk) -> Option<u64> {
-    match want {
-        WantAsk::Total { cpus, memory_per_cpu_bytes, .. } => {
-            Some(memory_per_cpu_bytes.saturating_mul(u64::from(*cpus))).filter(|bytes| *bytes > 0)
-        }
-        WantAsk::PerNode(_) => None,
     }
 }
 
