@@ -37,7 +37,7 @@ impl Direction {
         }
     }
 
-    fn from_now(self, time: SignedDuration, now: &Zoned) -> Result<Zoned, jiff::Error> {
+    fn offset(self, time: SignedDuration, now: &Zoned) -> Result<Zoned, jiff::Error> {
         match self {
             Direction::Ahead => now.checked_add(time),
             Direction::Back => now.checked_sub(time),
@@ -76,7 +76,7 @@ fn at(text: &str, direction: Direction, now: &Zoned) -> Result<u64, String> {
 /// A duration, a point of the clock of the world, a local date, or a time of day; `None` when it is none of these.
 fn written(text: &str, direction: Direction, now: &Zoned) -> Option<Result<Zoned, jiff::Error>> {
     if let Ok(time) = parse::duration(text.strip_prefix('+').unwrap_or(text)) {
-        return Some(SignedDuration::try_from(time).and_then(|time| direction.from_now(time, now)));
+        return Some(SignedDuration::try_from(time).and_then(|time| direction.offset(time, now)));
     }
     if let Ok(at) = text.parse::<Timestamp>() {
         return Some(Ok(at.to_zoned(now.time_zone().clone())));

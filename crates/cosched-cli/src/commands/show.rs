@@ -277,6 +277,7 @@ mod tests {
     fn a_running_gang() {
         let mut job = job(7, "a.out");
         (job.row, job.share, job.processes) = (Some(1), Some(0.5), Some(3));
+        job.started_unix_ms = Some(job.submitted_unix_ms);
         job.places = Some("2-3".into());
         (job.memory_bytes, job.mem_bytes) = (Some(1 << 20), Some(4 << 30));
         (job.time_ms_max, job.mem_bytes_max) = (Some(7_200_000), Some(5 << 30));
