@@ -66,7 +66,7 @@ fn at(text: &str, direction: Direction, now: &Zoned) -> Result<u64, String> {
         "tomorrow" => day(1.days()),
         _ => match written(text, direction, now) {
             Some(found) => found,
-            None => return Err(wrong(&format!("`{text}` is no time"))),
+            None => return Err(wrong(&format!("`{text}` is not a time"))),
         },
     };
     let ms = found.map_err(|e| wrong(&e))?.timestamp().as_millisecond();
