@@ -146,7 +146,7 @@ impl Driver {
         tracing::error!(
             id,
             "the cluster does not know this job; its processes keep running, scheduled by Linux; `cosched kill {id}` \
-             on this node ends those on this node"
+             on this node ends them"
         );
         self.remember(id, |record| record.event(unix_ms(), "forgotten", "the cluster no longer knows it"));
     }
