@@ -171,7 +171,7 @@ typedef enum {
    */
   COSCHED_STATE_LOST = 5,
   /**
-   * A gang that used no CPU for very long: Linux schedules it until somebody resumes it.
+   * A gang that used no CPU for a very long time: Linux schedules it until a user resumes it.
    */
   COSCHED_STATE_DROPPED = 6,
   /**
@@ -419,7 +419,7 @@ typedef struct {
    */
   uint64_t memory_declared_bytes;
   /**
-   * When that was measured, in ms since the Unix epoch: of another node than the daemon's. A node tells anew, within half a
+   * When that was measured, in ms since the Unix epoch: of another node than the daemon's. A node reports again, within half a
    * minute, when one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
    * COSCHED_UNKNOWN: now.
    */
@@ -541,16 +541,16 @@ void cosched_error_free(cosched_error *error);
  * `socket` is the path of the daemon's socket. NULL or "": that of the environment variable COSCHED_SOCKET, else the
  * system's daemon if it runs, else the user's own. No daemon is started.
  *
- * A child after fork(2) may go on with the handle: it gets a connection of its own. So does a program that has become
+ * A child after fork(2) may keep using the handle: it gets a connection of its own. So does a program that has become
  * another user: each call is made with the rights of the effective user of that moment.
  *
- * Errors: COSCHED_ERR_NO_DAEMON when nobody answers; COSCHED_ERR_VERSION when the daemon is older than this library;
+ * Errors: COSCHED_ERR_NO_DAEMON when no daemon answers; COSCHED_ERR_VERSION when the daemon is older than this library;
  * COSCHED_ERR_FORBIDDEN when this user may not open the socket; COSCHED_ERR_INVALID when `handle` is NULL.
  */
 int cosched_open(const char *socket, cosched_t **handle);
 
 /**
- * Closes a handle. The jobs that were registered through it go on. NULL is fine. No other thread may be using the handle.
+ * Closes a handle. The jobs that were registered through it keep running. NULL is fine. No other thread may be using the handle.
  *
  * Errors: COSCHED_ERR_INVALID when it is no handle; nothing is done then.
  */
@@ -578,7 +578,7 @@ int cosched_suspend(cosched_t *handle,
                     uint64_t job);
 
 /**
- * Lets a suspended job go on. One that is not suspended stays as it is.
+ * Resumes a suspended job. One that is not suspended stays as it is.
  *
  * Errors: as for cosched_suspend.
  */
@@ -619,7 +619,7 @@ int cosched_get_use(cosched_t *handle,
  * How busy a node is, into `*result`. `node` is its name; NULL or "": the daemon's. In a cluster any daemon tells of any of
  * its nodes.
  *
- * Errors: COSCHED_ERR_NOT_FOUND when no node of the cluster has this name now, with those that are there;
+ * Errors: COSCHED_ERR_NOT_FOUND when no node of the cluster has this name now; the message lists the present nodes;
  * COSCHED_ERR_UNSUPPORTED when the daemon is of one machine, and this is not its name; COSCHED_ERR_CONFLICT when the node has
  * just joined and said nothing yet; COSCHED_ERR_INVALID when `result` is NULL; and those of the connection.
  */
@@ -832,13 +832,15 @@ int cosched_pipeline_stage_free(cosched_pipeline *pipeline,
 int cosched_pipeline_stage_kind(cosched_pipeline *pipeline, int stage, int kind);
 
 /**
- * Fork and join: so many of the stage run at once, each on buffers of its own. They share the user pointer, unless the
+ * Fork and join: this number of copies of the stage run at once, each on buffers of its own. They share the user pointer, unless the
  * stage's init callback gives each one a state of its own. Not for bodies. Returns 0 or -1.
  */
-int cosched_pipeline_stage_incarnations(cosched_pipeline *pipeline, int stage, size_t count);
+int cosched_pipeline_stage_incarnations(cosched_pipeline *pipeline,
+                                        int stage,
+                                        size_t count);
 
 /**
- * Autotune (see cosched_pipeline_set_priorities) may add incarnations up to so many where the stage limits. Not for bodies.
+ * Autotune (see cosched_pipeline_set_priorities) may add incarnations, up to this number, where the stage is the bottleneck. Not for bodies.
  * Returns 0 or -1.
  */
 int cosched_pipeline_stage_replicable(cosched_pipeline *pipeline,
@@ -862,13 +864,13 @@ int cosched_pipeline_stage_on_thread(cosched_pipeline *pipeline,
                                      const char *thread);
 
 /**
- * Multistage repeat: in its turn on a shared thread the stage does so many buffers. Returns 0 or -1.
+ * Multistage repeat: in its turn on a shared thread the stage processes this number of buffers. Returns 0 or -1.
  */
 int cosched_pipeline_stage_repeat(cosched_pipeline *pipeline, int stage, size_t times);
 
 /**
- * For a body: while it waits for a buffer of a path it may hold so many others of it. A path with fewer buffers than that and
- * one more is refused; it would wait for ever. Returns 0 or -1.
+ * For a body: while it waits for a buffer of a path it may hold at most this number of others of it. A path with no more buffers
+ * than that is refused, as the body could wait for ever. Returns 0 or -1.
  */
 int cosched_pipeline_stage_holds(cosched_pipeline *pipeline,
                                  int stage,
@@ -886,7 +888,7 @@ int cosched_pipeline_path(cosched_pipeline *pipeline,
                           size_t stage_count);
 
 /**
- * So many workers for the stages that compute; 0 for one per CPU that the process may use, as unless told otherwise.
+ * The number of workers for the stages that compute; 0, the default, for one per CPU that the process may use.
  * Returns 0 or -1.
  */
 int cosched_pipeline_set_workers(cosched_pipeline *pipeline, size_t workers);
@@ -912,8 +914,8 @@ int cosched_pipeline_set_stall_limit(cosched_pipeline *pipeline,
                                      double limit_s);
 
 /**
- * What takes longer than `limit_s` seconds is named on standard error and in the report, and goes on; 0 for the library's own
- * limit of 30 s. Returns 0 or -1.
+ * A call of a stage that takes longer than `limit_s` seconds is named on standard error and in the report, and continues; 0 for the
+ * library's own limit of 30 s. Returns 0 or -1.
  */
 int cosched_pipeline_set_stall_warning(cosched_pipeline *pipeline,
                                        double limit_s);
@@ -1018,7 +1020,7 @@ int cosched_pipeline_wait(cosched_pipeline *pipeline,
 int cosched_pipeline_run(cosched_pipeline *pipeline, char **report, cosched_error **error);
 
 /**
- * Ends a pipeline that runs, as soon as each stage is done with its present buffer; who waits for it gets
+ * Ends a running pipeline, as soon as each stage is done with its present buffer; its waiting caller gets
  * COSCHED_CODE_STOPPED. From any thread, a stage's callback too. On one that does not run it has no effect. It takes a
  * lock: not for signal handlers.
  */

@@ -54,11 +54,11 @@ __all__ = [
 Adopted = TypedDict("Adopted", {
     # Its cgroup, outside of the daemon's subtree; absent where its processes were moved.
     "cgroup": 'NotRequired[str | None]',
-    # What people call it.
+    # Its unit, container or path, as the user named it.
     "from": 'NotRequired[str | None]',
-    # The limits that its owner had set when it was adopted. They hold on.
+    # The limits that its owner had set when it was adopted. They stay in force.
     "limits": 'NotRequired[list[str]]',
-    # It was released: its processes go on, and are no job any more.
+    # It was released: its processes continue, and are no longer a job.
     "released": 'NotRequired[bool]',
 })
 
@@ -70,7 +70,7 @@ Boosting = TypedDict("Boosting", {
     "cost_ms": 'int',
     # Jobs under these policies now.
     "jobs": 'int',
-    # Looks at who has a message.
+    # Checks for processes with a message.
     "looks": 'int',
     # Messages that rang (dcs).
     "rings": 'int',
@@ -142,7 +142,7 @@ ClusterStatus = TypedDict("ClusterStatus", {
     "fair_share": 'NotRequired[FairShare | None]',
     # Its name.
     "name": 'str',
-    # After so long a silence a node is dead; absent: when an operator says so.
+    # A node that is silent for this long is dead; absent: only an operator declares it dead.
     "node_dead_after_ms": 'NotRequired[int | None]',
     # What they are worth in off-hours.
     "off_hours": 'NotRequired[ClassShares | None]',
@@ -216,7 +216,7 @@ ExitStatus = TypedDict("ExitStatus", {
     "signal": 'NotRequired[int | None]',
 })
 
-#: How usage counts in the order of a queue: who has used little comes first.
+#: How usage counts in the order of a queue: users with little usage come first.
 FairShare = TypedDict("FairShare", {
     # Usage halves in this time.
     "half_life_ms": 'int',
@@ -253,13 +253,13 @@ Job = TypedDict("Job", {
     "cwd": 'NotRequired[str | None]',
     # What administrators have decided about it: its owner cannot change that.
     "decided": 'NotRequired[list[Decision]]',
-    # Nobody waits for it in a terminal.
+    # No `cosched run` waits for it.
     "detached": 'bool',
     # The end of its last process.
     "ended_unix_ms": 'NotRequired[int | None]',
     # Why it ends or has ended, unless it ended by itself: who killed it, a time limit, a lost node.
     "ended_why": 'NotRequired[str | None]',
-    # How the main process ended, when it has and somebody saw it.
+    # How the main process ended; absent while it runs, and when its end was not observed.
     "exit": 'NotRequired[ExitStatus | None]',
     # While it waits, and has a reservation: when it starts at the latest, if those before it run no longer than their time limits.
     "expected_start_unix_ms": 'NotRequired[int | None]',
@@ -295,7 +295,7 @@ Job = TypedDict("Job", {
     "processes": 'NotRequired[int | None]',
     # Its queue, in a cluster.
     "queue": 'NotRequired[str | None]',
-    # How often it was started anew.
+    # How often it was restarted.
     "restarts": 'NotRequired[int]',
     # Its home row of the matrix, while it has one.
     "row": 'NotRequired[int | None]',
@@ -472,7 +472,7 @@ NodeLoad = TypedDict("NodeLoad", {
     "load_1min": 'float',
     # Over 5 minutes.
     "load_5min": 'float',
-    # When that was measured: present for another node than the daemon's. A node tells anew, within half a minute, when
+    # When that was measured: present for another node than the daemon's. A node reports again, within half a minute, when
     # one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
     "measured_unix_ms": 'NotRequired[int | None]',
     # Memory that new programs could have without swapping.
@@ -530,7 +530,7 @@ NodeStatus = TypedDict("NodeStatus", {
 
 #: What the kernel has killed of a job because there was no memory for it.
 OutOfMemory = TypedDict("OutOfMemory", {
-    # So many processes, on all its nodes.
+    # The number of processes, on all its nodes.
     "killed": 'int',
     # The memory limit of its cgroup, or of one above it; absent when the machine itself had no more, or a cgroup that the job
     # made.
@@ -586,7 +586,7 @@ QueueStatus = TypedDict("QueueStatus", {
     "running": 'NotRequired[int]',
     # The longest time from when a job is made ready until it has ended.
     "time_ms_max": 'NotRequired[int | None]',
-    # Who may use it, by name or number; with neither users nor groups everybody.
+    # The users who may use it, by name or number; with neither users nor groups every user may.
     "users": 'NotRequired[list[str]]',
     # Its jobs that wait.
     "waiting": 'int',
