@@ -1,0 +1,33 @@
+// The simulator as WebAssembly (crates/cosched-playground): JSON in, JSON out.
+
+import wasm from "playground.wasm";
+
+export interface Job { tasks: number; exec_ms: number; type: string; arrival_ms: number }
+export interface Request { strategy: string; nodes: number; mpl: number; quantum_ms: number; jobs: Job[] }
+/** CPU, begin, end, activity, job and task (-1: nobody's). */
+export type Slice = [number, number, number, number, number, number];
+export interface Picture {
+  end_ms: number;
+  jobs: { start_ms: number | null; finish_ms: number | null; nodes: number[] }[];
+  slices: Slice[];
+  rows: [number, number][];
+  is_cut: boolean;
+  /** Parts of the CPU time, by activity; the last is idle. */
+  cpu: number[];
+  context_switches: number;
+}
+
+interface Exports { memory: WebAssembly.Memory; push(byte: number): void; run(): number; answer(): number }
+
+const ready = WebAssembly.instantiate(wasm).then(({ instance }) => instance.exports as unknown as Exports);
+
+/** Simulates; an Error has the simulator's words. */
+export async function simulate(request: Request): Promise<Picture> {
+  const engine = await ready;
+  new TextEncoder().encode(JSON.stringify(request)).forEach(engine.push);
+  const length = engine.run();
+  const text = new TextDecoder().decode(new Uint8Array(engine.memory.buffer, engine.answer(), length));
+  const answer = JSON.parse(text) as { picture?: Picture; error?: string };
+  if (!answer.picture) throw new Error(answer.error ?? "the simulator gave no answer");
+  return answer.picture;
+}
