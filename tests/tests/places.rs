@@ -98,6 +98,32 @@ fn two_mpiruns_of_one_cpu_each_are_on_different_cpus_and_as_fast_as_one() {
 }
 
 #[test]
+fn cores_of_its_own_are_said_kept_over_a_restart_and_refused_where_they_cannot_be_had() {
+    if !needs_root() || !two_cpus() {
+        return;
+    }
+    let mut d = Daemon::start("");
+    let refused = |d: &Daemon, args: &[&str], why: &str| {
+        let said = d.cosched(&[&["run", "--exclusive-cores"], args, &["--", "true"]].concat());
+        assert!(!said.status.success() && stderr(&said).contains(why), "{}", stderr(&said));
+    };
+    refused(&d, &["--cpus", "1", "--policy", "local"], "only a gang");
+    let script = d.dir.path().join("job.sh");
+    std::fs::write(&script, "#!/bin/sh\n#COSCHED --exclusive-cores --cpus 1\nwhile :; do sleep 0.01; done\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let id = d.detach(&["--", script.to_str().unwrap()]);
+    let show = |d: &Daemon| stdout(&d.cosched(&["show", &id.to_string()]));
+    assert!(show(&d).contains("cores to itself"), "{}", show(&d));
+    d.stop();
+    d.launch();
+    assert!(d.client().job(id).unwrap().exclusive_cores, "{}", show(&d));
+    kill(&d, id);
+    drop(d);
+    let d = Daemon::start("places = false");
+    refused(&d, &["--cpus", "1"], "places = false");
+}
+
+#[test]
 fn programs_see_their_place_and_no_more() {
     if !needs_root() || !two_cpus() {
         return;

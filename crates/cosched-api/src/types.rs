@@ -188,6 +188,9 @@ wire! {
         /// Its processes on a node use no more memory than this there, in bytes: the kernel sees to it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes_max: Option<u64>,
+        /// It has as many whole cores as CPUs, one CPU of each, and their other CPUs (siblings) stay empty in its slots. Jobs of one node.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub exclusive_cores: bool,
         /// What exists already and is to become this job, on the daemon's node; then `pid` is 0, and the job is over when it is empty, has
         /// gone, or is released (`POST /v1/jobs/{id}/release`). Users adopt what is theirs alone.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -335,6 +338,9 @@ wire! {
         /// The most memory that its processes may use on a node, in bytes.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes_max: Option<u64>,
+        /// The other CPUs of its cores stay empty in its slots.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub exclusive_cores: bool,
         /// How often it was restarted.
         #[serde(skip_serializing_if = "is_zero", default)]
         pub restarts: u32,

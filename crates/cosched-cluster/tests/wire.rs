@@ -213,6 +213,7 @@ fn ask(want: WantAsk) -> JobAsk {
             begin_ms: Some(3),
             after: vec![wire::AfterAsk { job: 1, ok: true }],
             memory_bytes_max: Some(4),
+            exclusive_cores: true,
         },
     }
 }

@@ -44,6 +44,6 @@ pub use policy::neighbours::{Neighbour, Ours, phase};
 pub use policy::share::SlotShare;
 pub use reason::Reason;
 pub use sound::Flaw;
-pub use table::{Entry, Fill, Prepared, Table};
+pub use table::{Apart, Entry, Fill, Prepared, Table};
 pub use time::Time;
 pub use topology::{Cpu, Topology};

@@ -10,9 +10,9 @@
 
 use crate::id::{JobId, NodeId};
 use crate::job::{Node, Packing};
-use crate::policy::place::place;
+use crate::policy::place::{first_of_cores, place, whole_cores, with_siblings};
 use crate::topology::Topology;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -79,13 +79,15 @@ pub struct Matrix {
     columns: Vec<Column>,
     rows: Vec<Row>,
     topology: Option<Arc<Topology>>,
+    /// The gangs that have all CPUs of their cores.
+    alone: BTreeSet<JobId>,
 }
 
 impl Matrix {
     /// An empty matrix over the CPUs of these nodes.
     pub fn new(nodes: &[Node]) -> Matrix {
         let columns = nodes.iter().flat_map(|n| (0..n.cpus).map(|cpu| Column { node: n.id, cpu })).collect();
-        Matrix { columns, rows: Vec::new(), topology: None }
+        Matrix { columns, rows: Vec::new(), topology: None, alone: BTreeSet::new() }
     }
 
     /// An empty matrix over the CPUs of a node, in which columns are places.
@@ -96,12 +98,24 @@ impl Matrix {
 
     /// A matrix with the same columns and topology, but without gangs.
     pub(crate) fn emptied(&self) -> Matrix {
-        Matrix { columns: self.columns.clone(), rows: Vec::new(), topology: self.topology.clone() }
+        let (columns, topology) = (self.columns.clone(), self.topology.clone());
+        Matrix { columns, rows: Vec::new(), topology, alone: BTreeSet::new() }
     }
 
     /// Whether a gang's columns are the CPUs that its processes run on.
     pub fn has_places(&self) -> bool {
         self.topology.is_some()
+    }
+
+    /// The cores of the node, where columns are places.
+    pub(crate) fn cores(&self) -> Option<u32> {
+        self.topology.as_ref().map(|topology| topology.cores())
+    }
+
+    /// Of a gang's columns those that its processes run on, where it has siblings beside them that stay empty.
+    pub(crate) fn first_of_cores(&self, job: JobId, columns: &[u32]) -> Option<Vec<u32>> {
+        let topology = self.topology.as_ref().filter(|_| self.alone.contains(&job))?;
+        Some(first_of_cores(topology, columns)).filter(|first| first.len() < columns.len())
     }
 
     /// The columns.
@@ -133,7 +147,7 @@ impl Matrix {
     ///
     /// Returns `None`, and changes nothing, when no permitted node has this number of CPUs.
     pub fn insert(&mut self, job: JobId, cpus: u32, node: Option<NodeId>, packing: Packing) -> Option<Placement> {
-        let fits = |(i, row): (usize, &Row)| Some((row.free(), i, self.free_columns(row, cpus, node)?));
+        let fits = |(i, row): (usize, &Row)| Some((row.free(), i, self.free_columns(row, job, cpus, node)?));
         let mut candidates = self.rows.iter().enumerate().filter_map(fits);
         let best = match packing {
             Packing::FirstFit => candidates.next(),
@@ -143,13 +157,34 @@ impl Matrix {
             Some((_, row, columns)) => (row, columns),
             None => {
                 let empty = Row::empty(self.columns.len());
-                let columns = self.free_columns(&empty, cpus, node)?;
+                let columns = self.free_columns(&empty, job, cpus, node)?;
                 self.rows.push(empty);
                 (self.rows.len() - 1, columns)
             }
         };
         self.fill(row, &columns, job);
         Some(Placement { row, columns })
+    }
+
+    /// As [`Matrix::insert`], but that where columns are places the gang has `cpus` whole cores of the node, which is the only one.
+    pub fn insert_alone(&mut self, job: JobId, cpus: u32, packing: Packing) -> Option<Placement> {
+        self.alone.insert(job);
+        let place = self.insert(job, cpus, None, packing);
+        if place.is_none() {
+            self.alone.remove(&job);
+        }
+        place
+    }
+
+    /// Gives a gang the whole cores that it had before, one column of each of which is named, as [`Matrix::put_back`].
+    pub(crate) fn put_back_alone(&mut self, job: JobId, first: &[u32]) -> bool {
+        let Some(topology) = &self.topology else { return false };
+        let columns = with_siblings(topology, first);
+        let is_back = first_of_cores(topology, &columns).len() == first.len() && self.put_back(job, &columns);
+        if is_back {
+            self.alone.insert(job);
+        }
+        is_back
     }
 
     /// Gives a gang the columns that it had before, in the first row where they are free, or in a new one if no row has room for it. Returns
@@ -172,7 +207,7 @@ impl Matrix {
 
     /// Like [`Matrix::insert`], with at most `rows_max` rows (the multiprogramming level). Also returns `None` when all are full.
     pub fn insert_within(&mut self, rows_max: usize, job: JobId, cpus: u32, packing: Packing) -> Option<Placement> {
-        let room = |row: &Row| self.free_columns(row, cpus, None).is_some();
+        let room = |row: &Row| self.free_columns(row, job, cpus, None).is_some();
         let fits = self.rows.len() < rows_max || self.rows.iter().any(room);
         if fits { self.insert(job, cpus, None, packing) } else { None }
     }
@@ -201,6 +236,11 @@ impl Matrix {
 
     /// Removes a gang. Its row stays, even when it is empty.
     pub fn remove(&mut self, job: JobId) {
+        self.alone.remove(&job);
+        self.take_out(job);
+    }
+
+    fn take_out(&mut self, job: JobId) {
         for row in &mut self.rows {
             for cell in row.cells.iter_mut().filter(|cell| **cell == Some(job)) {
                 *cell = None;
@@ -231,7 +271,7 @@ impl Matrix {
         let row = self.rows.remove(given_up);
         let stuck = row.jobs().find(|job| !self.adopt(*job, &row.columns_of(*job)));
         let Some(stuck) = stuck else { return true };
-        row.jobs().take_while(|job| *job != stuck).for_each(|job| self.remove(job));
+        row.jobs().take_while(|job| *job != stuck).for_each(|job| self.take_out(job));
         self.rows.insert(given_up, row);
         false
     }
@@ -239,7 +279,8 @@ impl Matrix {
     /// Finds cells for a gang in the present rows: preferably in its own columns, otherwise in others of its node.
     fn adopt(&mut self, job: JobId, own: &[u32]) -> bool {
         let node = own.first().map(|c| self.columns[*c as usize].node);
-        let other = |(row, r): (usize, &Row)| Some((row, self.free_columns(r, own.len() as u32, node)?));
+        let cpus = self.first_of_cores(job, own).map_or(own.len(), |first| first.len()) as u32;
+        let other = |(row, r): (usize, &Row)| Some((row, self.free_columns(r, job, cpus, node)?));
         let same = self.row_with(own).map(|row| (row, own.to_vec()));
         let Some((row, columns)) = same.or_else(|| self.rows.iter().enumerate().find_map(other)) else { return false };
         self.fill(row, &columns, job);
@@ -247,13 +288,18 @@ impl Matrix {
     }
 
     /// The lowest `cpus` free columns in this row of the first permitted node that has enough; where columns are places, the best ones.
-    fn free_columns(&self, row: &Row, cpus: u32, node: Option<NodeId>) -> Option<Vec<u32>> {
+    fn free_columns(&self, row: &Row, job: JobId, cpus: u32, node: Option<NodeId>) -> Option<Vec<u32>> {
         if row.free() < cpus as usize {
             return None;
         }
         if let Some(topology) = &self.topology {
             let is_permitted = node.is_none_or(|node| self.columns.iter().all(|column| column.node == node));
-            return is_permitted.then(|| place(topology, |at| row.cells[at].is_none(), cpus as usize)).flatten();
+            let is_free = |at: usize| row.cells[at].is_none();
+            return match is_permitted {
+                true if self.alone.contains(&job) => whole_cores(topology, is_free, cpus as usize),
+                true => place(topology, is_free, cpus as usize),
+                false => None,
+            };
         }
         let mut start = 0;
         while start < self.columns.len() {

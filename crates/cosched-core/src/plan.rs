@@ -51,6 +51,8 @@ pub struct PlannedJob {
     pub weight: u32,
     /// Its row and columns, while it has cells.
     pub home: Option<(u32, Vec<u32>)>,
+    /// Of its columns those that its processes run on, where it has whole cores: their siblings are among its columns, and empty.
+    pub alone_on: Option<Vec<u32>>,
     /// Whether its columns are its place.
     pub is_placed: bool,
     /// The number of turns of the cycle in which it owns CPUs.
@@ -148,6 +150,7 @@ impl Plan {
     pub fn place(&self, job: JobId) -> Option<&[u32]> {
         let planned = self.jobs.get(&job).filter(|planned| planned.is_placed)?;
         let (_, columns) = planned.home.as_ref()?;
+        let columns = planned.alone_on.as_ref().unwrap_or(columns);
         (columns.len() < self.matrix.columns().len()).then_some(columns)
     }
 

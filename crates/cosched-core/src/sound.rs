@@ -136,6 +136,7 @@ impl Plan {
 /// A gang whose cells are its own.
 struct Gang<'a> {
     id: JobId,
+    /// Its cells.
     cpus: u32,
     /// The index of its node.
     node: usize,
@@ -191,8 +192,13 @@ impl Gangs<'_> {
             self.bits[bits + at / BITS] |= 1 << (at % BITS);
             next = at + 1;
         }
+        let is_own = |on: &[u32]| on.iter().all(|column| home.1.binary_search(column).is_ok());
+        let width = match &job.alone_on {
+            Some(on) if !is_own(on) => return None,
+            on => on.as_ref().map_or(home.1.len(), Vec::len),
+        };
         let is_gang = (job.standing, job.policy) == (Standing::Scheduled, Policy::Gang);
-        (is_gang && home.1.len() == job.cpus as usize).then_some(Gang { id, cpus: job.cpus, node, home })
+        (is_gang && width == job.cpus as usize).then_some(Gang { id, cpus: home.1.len() as u32, node, home })
     }
 
     fn check(&mut self, at: u32, turn: &Turn, is_tied: impl Fn(&Turn, JobId, &Home) -> bool) -> Result<(), Flaw> {

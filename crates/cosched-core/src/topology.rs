@@ -1,5 +1,6 @@
 //! The topology of a node's CPUs: which of them share a core, a cache, a NUMA node, a socket.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// One CPU. The numbers identify what it is part of, and can only be compared for equality; cores, caches and NUMA nodes are numbered over
@@ -31,6 +32,11 @@ impl Topology {
     /// A number of equal CPUs: one core each, one cache for all.
     pub fn flat(cpus: u32) -> Topology {
         Topology { cpus: (0..cpus).map(|core| Cpu { core, ..Cpu::default() }).collect() }
+    }
+
+    /// How many cores it has.
+    pub fn cores(&self) -> u32 {
+        self.cpus.iter().map(|cpu| cpu.core).collect::<BTreeSet<u32>>().len() as u32
     }
 
     /// The CPUs.

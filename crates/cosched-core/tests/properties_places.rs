@@ -1,8 +1,8 @@
 //! Places on random machines of up to 4 sockets, 64 cores each, 2 threads per core; and the cost of choosing them.
 
 use cosched_core::{
-    Class, Cpu, Job, JobId, Matrix, Node, NodeId, Packing, Planner, PlannerConfig, PlannerInput, Policy, Shares,
-    Sharing, Time, Topology,
+    Class, Cpu, Job, JobId, Matrix, Node, NodeId, Packing, Planner, PlannerConfig, PlannerError, PlannerInput, Policy,
+    Shares, Sharing, Time, Topology,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +54,53 @@ fn columns_of_rows(matrix: &Matrix) -> Vec<BTreeSet<u32>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_gang_with_cores_to_itself_has_whole_ones_and_nobody_else_any_of_their_cpus(
+        topology in machines(), asks in prop::collection::vec((any::<u16>(), any::<bool>(), any::<bool>()), 1..40), best in any::<bool>(),
+    ) {
+        let (cpus, cores) = (topology.cpus().len(), topology.cores() as usize);
+        let packing = if best { Packing::BestFit } else { Packing::FirstFit };
+        let mut matrix = Matrix::of_places(NodeId(0), Arc::new(topology.clone()));
+        let core = |at: &u32| topology.cpus()[*at as usize].core;
+        let mut alone: BTreeMap<u64, usize> = BTreeMap::new();
+        for (id, (width, is_alone, goes)) in (0..).zip(asks) {
+            let most = if is_alone { cores } else { cpus };
+            let width = (1 + most * usize::from(width).pow(2) / (1 << 32)).min(most);
+            let before = columns_of_rows(&matrix);
+            let place = match is_alone {
+                true => matrix.insert_alone(JobId(id), width as u32, packing),
+                false => matrix.insert(JobId(id), width as u32, None, packing),
+            }.unwrap();
+            if is_alone {
+                alone.insert(id, width);
+                let none = BTreeSet::new();
+                let whole = whole_cores(&topology, before.get(place.row).unwrap_or(&none));
+                // Those that are begun are not whole.
+                let of_core = |core: &u32| topology.cpus().iter().filter(|cpu| cpu.core == *core).count();
+                let begun: BTreeSet<u32> = before.get(place.row).unwrap_or(&none).iter().map(core).collect();
+                let has: BTreeSet<u32> = place.columns.iter().map(core).collect();
+                prop_assert_eq!(has.len(), width, "as many cores");
+                prop_assert!(has.is_disjoint(&begun), "none that is begun");
+                prop_assert_eq!(place.columns.len(), has.iter().map(of_core).sum::<usize>(), "whole");
+                let sockets: BTreeSet<u32> = place.columns.iter().map(|at| topology.cpus()[*at as usize].socket).collect();
+                prop_assert_eq!(sockets.len(), sockets_needed(&whole, width), "sockets");
+            }
+            if goes {
+                matrix.remove(JobId(id / 2));
+                matrix.unify();
+                alone.remove(&(id / 2));
+            }
+            // Also after gangs were moved to other rows.
+            for (id, width) in &alone {
+                let home = matrix.home(JobId(*id)).unwrap();
+                let has: BTreeSet<u32> = home.columns.iter().map(core).collect();
+                let of_others = (0..).zip(matrix.rows()[home.row].cells()).filter(|(_, cell)| cell.is_some_and(|other| other != JobId(*id)));
+                prop_assert!(of_others.map(|(at, _)| core(&at)).all(|core| !has.contains(&core)), "a sibling is somebody else's");
+                prop_assert_eq!(has.len(), *width);
+            }
+        }
+    }
 
     #[test]
     fn whole_cores_of_few_sockets_and_nobodys_cpu_twice(
@@ -135,6 +182,50 @@ fn a_gang_keeps_its_place_while_others_come_and_go_and_gets_it_again_when_it_wak
     assert_eq!(place(&planner, 3).map(|at| at.len()), Some(1));
     planner.handle(Time(0), PlannerInput::Cpus(JobId(3), 8)).unwrap();
     assert_eq!(place(&planner, 3), None, "as wide as the machine: all CPUs");
+}
+
+#[test]
+fn a_gang_with_cores_to_itself_runs_on_one_cpu_of_each_and_lends_and_fills_nothing_beside() {
+    let mut planner = planner(Some(machine(2, 1, 2, 2, false)), 8);
+    let alone = |planner: &mut Planner, id, cpus| {
+        submit(planner, id, cpus);
+        planner.handle(Time(0), PlannerInput::WholeCores(JobId(id)))
+    };
+    assert_eq!(alone(&mut planner, 1, 2), Ok(()));
+    submit(&mut planner, 2, 4);
+    submit(&mut planner, 3, 6);
+    assert_eq!(place(&planner, 1), Some(vec![0, 1]), "and the siblings 4 and 5 stay empty");
+    assert_eq!(place(&planner, 2), Some(vec![2, 3, 6, 7]), "whole cores of the other socket");
+    let plan = planner.plan();
+    assert_eq!(plan.check(), Ok(()));
+    let beside = |id| plan.turns.iter().any(|turn| turn.run.contains(&JobId(1)) && turn.run.contains(&JobId(id)));
+    assert_eq!([2, 3].map(beside), [true, false]);
+    // Nor may job 3 fill there, which has these CPUs in a row of its own.
+    let here: BTreeMap<JobId, u64> = [1, 2, 3].map(|id| (JobId(id), id)).into();
+    let (table, flaw) = cosched_core::Table::compile(plan, here, true, |_| cosched_core::Disposition::Run);
+    assert_eq!(flaw, None);
+    let prepared = cosched_core::Prepared::new(table, 1);
+    for (slot, turn) in (0..).zip(&plan.turns) {
+        let fills: Vec<u64> = prepared.fills(slot).map(|at| prepared.jobs[usize::from(at)].switch).collect();
+        let overlaps = place(&planner, 3).unwrap().iter().any(|at| [4, 5].contains(at));
+        assert!(overlaps && (!turn.run.contains(&JobId(1)) || !fills.contains(&3)), "slot {slot}: {fills:?}");
+        assert!(turn.run.contains(&JobId(1)) || fills.contains(&1), "it fills itself: {fills:?}");
+    }
+    let refused = PlannerError::TooManyCores { wanted: 5, cores: 4 };
+    assert_eq!(planner.handle(Time(0), PlannerInput::Cpus(JobId(1), 5)), Err(refused));
+    // Asleep and awake it has the same cores again.
+    planner.handle(Time(0), PlannerInput::Asleep(JobId(1))).unwrap();
+    planner.handle(Time(0), PlannerInput::Awake(JobId(1))).unwrap();
+    assert_eq!((place(&planner, 1), planner.plan().check()), (Some(vec![0, 1]), Ok(())));
+    planner.handle(Time(0), PlannerInput::Cpus(JobId(1), 4)).unwrap();
+    assert_eq!((place(&planner, 1), planner.plan().check()), (Some(vec![0, 1, 2, 3]), Ok(())));
+    assert_eq!(alone(&mut planner, 4, 5), Err(refused), "it runs as any other");
+    // Without siblings it changes nothing.
+    let mut flat = self::planner(Some(Topology::flat(4)), 4);
+    alone(&mut flat, 1, 2).unwrap();
+    submit(&mut flat, 2, 2);
+    assert_eq!([1, 2].map(|id| place(&flat, id).unwrap()), [[0, 1], [2, 3]]);
+    assert_eq!((flat.plan().turns.len(), flat.plan().check()), (1, Ok(())));
 }
 
 #[test]

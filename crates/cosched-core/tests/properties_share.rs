@@ -122,7 +122,20 @@ fn node_plan(cluster: &Cluster, node: u32) -> Plan {
         let (owner, class, policy, slot_share) = (0, Class::Batch, None, None);
         let (cpus, spans) = (part.cpus, parts.len() > 1);
         // The share comes from the cluster's state.
-        local.begin(*id, LocalJob { owner, class, policy, slot_share, cpus, memory_bytes: 0, suspended: false, spans });
+        local.begin(
+            *id,
+            LocalJob {
+                owner,
+                class,
+                policy,
+                slot_share,
+                cpus,
+                memory_bytes: 0,
+                suspended: false,
+                spans,
+                exclusive_cores: false,
+            },
+        );
     }
     let known = Known { node: NodeId(node), state: cluster.state(), revision: 1, in_touch: true };
     while local.settle(Time(0), Some(known)) {

@@ -31,6 +31,8 @@ pub(crate) struct Record {
     pub(crate) share_permille: Option<u32>,
     /// The number of CPUs that it uses at a time.
     pub(crate) cpus: u32,
+    /// It has its cores to itself.
+    pub(crate) exclusive_cores: bool,
     /// Declared memory, in bytes.
     pub(crate) mem_bytes: Option<u64>,
     /// The program and its arguments.
@@ -201,6 +203,7 @@ impl Record {
             // The request has been checked.
             share_permille: req.share_max.and_then(|part| slot_share(part).ok()).map(SlotShare::permille),
             cpus,
+            exclusive_cores: req.exclusive_cores,
             mem_bytes: req.mem_bytes,
             command: shown(req.command),
             cwd: req.cwd,

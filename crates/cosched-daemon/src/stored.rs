@@ -142,6 +142,8 @@ struct StoredRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     share_permille: Option<u32>,
     cpus: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    exclusive_cores: bool,
     mem_bytes: Option<u64>,
     command: Vec<String>,
     cwd: Option<String>,
@@ -192,6 +194,7 @@ impl From<Record> for StoredRecord {
             own_policy: record.own_policy.map(Into::into),
             share_permille: record.share_permille,
             cpus: record.cpus,
+            exclusive_cores: record.exclusive_cores,
             mem_bytes: record.mem_bytes,
             command: record.command,
             cwd: record.cwd,
@@ -235,6 +238,7 @@ impl TryFrom<StoredRecord> for Record {
             own_policy: stored.own_policy.map(Into::into),
             share_permille: stored.share_permille,
             cpus: stored.cpus,
+            exclusive_cores: stored.exclusive_cores,
             mem_bytes: stored.mem_bytes,
             command: stored.command,
             cwd: stored.cwd,

@@ -151,6 +151,7 @@ fn run(tree: &Tree, args: &[String]) -> Result<(), Box<dyn Error>> {
             .collect(),
         turns: (0..jobs as u16).map(|job| vec![job]).collect(),
         fill: Fill::All,
+        ..Table::empty()
     });
     slots.reset_stats();
     let before = own_cpu_us(tree);

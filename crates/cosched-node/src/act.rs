@@ -63,6 +63,7 @@ impl Node {
             memory_bytes: place.memory_bytes,
             suspended: false,
             spans: parts.len() > 1,
+            exclusive_cores: job.ask.terms.exclusive_cores,
         };
         let of = PartOf {
             attempt: job.attempt,

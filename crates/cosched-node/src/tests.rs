@@ -28,7 +28,17 @@ const ALIKE: PartOf = PartOf { alike: true, ..FOLLOWER };
 
 pub(crate) fn job() -> LocalJob {
     let (class, policy) = (Class::Batch, None);
-    LocalJob { owner: 1, class, policy, slot_share: None, cpus: 1, memory_bytes: 0, suspended: false, spans: false }
+    LocalJob {
+        owner: 1,
+        class,
+        policy,
+        slot_share: None,
+        cpus: 1,
+        memory_bytes: 0,
+        suspended: false,
+        spans: false,
+        exclusive_cores: false,
+    }
 }
 
 pub(crate) fn with(of: PartOf, has_begun: bool, populated: bool) -> Node {

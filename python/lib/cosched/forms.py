@@ -259,6 +259,8 @@ Job = TypedDict("Job", {
     "ended_unix_ms": 'NotRequired[int | None]',
     # Why it ends or has ended, unless it ended by itself: who killed it, a time limit, a lost node.
     "ended_why": 'NotRequired[str | None]',
+    # The other CPUs of its cores stay empty in its slots.
+    "exclusive_cores": 'NotRequired[bool]',
     # How the main process ended; absent while it runs, and when its end was not observed.
     "exit": 'NotRequired[ExitStatus | None]',
     # While it waits, and has a reservation: when it starts at the latest, if those before it run no longer than their time limits.

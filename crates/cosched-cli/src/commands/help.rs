@@ -42,6 +42,7 @@ Examples:
   cosched run -- mpirun -n 2 ./a.out
   cosched run --cpus 1 --class standby -- ./sweep.sh
   cosched run --share 50% -- ./train                   half of the time, in whole slots
+  cosched run --cpus 4 --exclusive-cores -- ./lu       one CPU of each of 4 cores; the others stay empty
   cosched run --policy local --mem-limit 4G -- python train.py
   cosched run --time 2h -d -o out-%j.txt -- mpirun -n 2 ./a.out
   cosched run -d --after 7:ok --begin 02:00 -- ./night.sh

@@ -67,10 +67,10 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
 }
 
 fn cpus(job: &Job) -> String {
-    match &job.places {
-        Some(list) => format!("{} (CPUs {list})", job.cpus),
-        None => job.cpus.to_string(),
-    }
+    let list = job.places.as_ref().map(|list| format!("CPUs {list}"));
+    let alone = job.exclusive_cores.then(|| "cores to itself".to_owned());
+    let more: Vec<String> = list.into_iter().chain(alone).collect();
+    if more.is_empty() { job.cpus.to_string() } else { format!("{} ({})", job.cpus, more.join(", ")) }
 }
 
 /// Where an adopted job comes from, and whether its processes stay there.

@@ -71,6 +71,7 @@ fn needs_daemon(launch: &Launch<'_>) -> Option<&'static str> {
         (request.share_max.is_some(), "--share"),
         (request.class.is_some(), "--class"),
         (request.cpus.is_some(), "--cpus"),
+        (request.exclusive_cores, "--exclusive-cores"),
         (request.mem_bytes.is_some(), "--mem"),
         (request.mem_bytes_max.is_some(), "--mem-limit"),
         (request.time_ms_max.is_some(), "--time"),

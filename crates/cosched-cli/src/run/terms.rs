@@ -1,4 +1,4 @@
-//! When a job may start and its limits: `--time`, `--grace`, `--begin`, `--after`, `--mem-limit`.
+//! When a job may start and its limits: `--time`, `--grace`, `--begin`, `--after`, `--mem-limit`; and `--exclusive-cores`.
 
 use crate::moment;
 use clap::Args;
@@ -26,6 +26,10 @@ pub(crate) struct Terms {
     /// The most memory that the job may use on a node, as 4G; the kernel kills what exceeds it
     #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
     pub(crate) mem_limit: Option<u64>,
+
+    /// Whole cores, as many as --cpus: their other CPUs (siblings) stay empty in the job's time slots
+    #[arg(long)]
+    pub(crate) exclusive_cores: bool,
 }
 
 impl Terms {
@@ -37,6 +41,7 @@ impl Terms {
         request.begin_unix_ms = self.begin;
         request.after.clone_from(&self.after);
         request.mem_bytes_max = self.mem_limit;
+        request.exclusive_cores = self.exclusive_cores;
     }
 }
 

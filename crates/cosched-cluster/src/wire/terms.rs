@@ -34,6 +34,9 @@ pub struct TermsAsk {
     /// The maximum memory of its processes on one node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
+    /// Nobody else uses the cores of its CPUs in its slots.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclusive_cores: bool,
 }
 
 impl TermsAsk {

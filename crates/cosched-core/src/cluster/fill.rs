@@ -124,7 +124,19 @@ fn planned(job: &ClusterJob, cpus: u32, is_placed: bool) -> PlannedJob {
     // A gang without cells, because one of its nodes is silent, is left to the operating system.
     let left = standing == Standing::Scheduled && job.home.is_none() && job.policy == Policy::Gang;
     let policy = if left { Policy::Local } else { job.policy };
-    PlannedJob { class, policy, auto, cpus, standing, slot_share, weight, home: None, is_placed, turns: 0 }
+    PlannedJob {
+        class,
+        policy,
+        auto,
+        cpus,
+        standing,
+        slot_share,
+        weight,
+        home: None,
+        alone_on: None,
+        is_placed,
+        turns: 0,
+    }
 }
 
 /// Sets the weights of the node's jobs against each other; the node's own plan has them already.
@@ -227,7 +239,7 @@ impl Filled {
             let place = matrix.insert(*id, job.cpus, None, crate::job::Packing::FirstFit);
             job.home = place.map(|place| (place.row as u32, place.columns));
             // It runs in other turns than its row's, on any free CPUs.
-            job.is_placed = false;
+            (job.is_placed, job.alone_on) = (false, None);
         }
         matrix
     }

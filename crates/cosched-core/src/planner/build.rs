@@ -20,7 +20,8 @@ impl Planner {
         for id in &gone {
             if let Some(home) = self.matrix.home(*id).filter(|_| self.matrix.has_places() && self.jobs.contains_key(id))
             {
-                self.places.insert(*id, home.columns);
+                let columns = self.matrix.first_of_cores(*id, &home.columns).unwrap_or(home.columns);
+                self.places.insert(*id, columns);
             }
             self.matrix.remove(*id);
         }
@@ -40,13 +41,20 @@ impl Planner {
     /// gets that again if possible.
     fn house(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
-        let job = &mut entry.job;
+        let (job, alone, packing) = (&mut entry.job, entry.alone, self.config.packing);
         let before = self.places.get(&id).filter(|columns| columns.len() == job.cpus as usize);
-        if before.is_some_and(|columns| self.matrix.put_back(id, columns)) {
+        let is_back = before.is_some_and(|columns| match alone {
+            true => self.matrix.put_back_alone(id, columns),
+            false => self.matrix.put_back(id, columns),
+        });
+        if is_back {
             return;
         }
         // It fits: that was checked when the job arrived.
-        let place = self.matrix.insert(id, job.cpus, job.node, self.config.packing);
+        let place = match alone {
+            true => self.matrix.insert_alone(id, job.cpus, packing),
+            false => self.matrix.insert(id, job.cpus, job.node, packing),
+        };
         let column = place.and_then(|p| p.columns.first().copied());
         job.node = column.map(|c| self.matrix.columns()[c as usize].node).or(job.node);
     }
@@ -78,6 +86,7 @@ impl Planner {
         let weights = local::weights(&parts);
         let mut homes = self.matrix.homes();
         let planned = |((id, e), weight): ((&JobId, &Entry), u32)| {
+            let home = homes.remove(id);
             let job = PlannedJob {
                 class: e.job.class,
                 policy: e.policy(self.config.policy),
@@ -86,7 +95,8 @@ impl Planner {
                 standing: e.standing,
                 slot_share: e.slot_share,
                 weight,
-                home: homes.remove(id).map(|p| (p.row as u32, p.columns)),
+                alone_on: home.as_ref().and_then(|p| self.matrix.first_of_cores(*id, &p.columns)),
+                home: home.map(|p| (p.row as u32, p.columns)),
                 is_placed: self.matrix.has_places(),
                 turns: owned.get(id).copied().unwrap_or(0),
             };

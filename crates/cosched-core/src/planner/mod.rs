@@ -58,6 +58,8 @@ pub enum PlannerInput {
     JobPolicy(JobId, Option<Policy>),
     /// The largest part of the slots that it may have; `None`: no limit.
     Share(JobId, Option<SlotShare>),
+    /// It is to have whole cores to itself, as many as its CPUs, where columns are places.
+    WholeCores(JobId),
     /// The policy that auto has chosen for it, also in advance of its being under auto; never [`Policy::Auto`].
     Choice(JobId, Policy, Reason),
     /// An agent reports that this gang uses no CPU.
@@ -88,6 +90,13 @@ pub enum PlannerError {
         /// The CPUs of the largest permitted node.
         largest: u32,
     },
+    /// The node has fewer cores, and the job wants them to itself.
+    TooManyCores {
+        /// What the job asked for.
+        wanted: u32,
+        /// What the node has.
+        cores: u32,
+    },
     /// A job needs at least one CPU.
     NoCpus,
     /// The length of a slot is out of range.
@@ -101,6 +110,9 @@ impl fmt::Display for PlannerError {
             PlannerError::DuplicateJob(job) => write!(f, "there is a job {job} already"),
             PlannerError::TooManyCpus { wanted, largest } => {
                 write!(f, "the job wants {wanted} CPUs on one node, the largest has {largest}")
+            }
+            PlannerError::TooManyCores { wanted, cores } => {
+                write!(f, "the job wants {wanted} cores to itself, and the node has {cores}")
             }
             PlannerError::NoCpus => f.write_str("a job needs at least one CPU"),
             PlannerError::SlotLength(ns) => {
@@ -131,6 +143,8 @@ struct Entry {
     choice: Policy,
     /// The largest part of the slots that it may have.
     slot_share: Option<SlotShare>,
+    /// It has whole cores.
+    alone: bool,
 }
 
 impl Entry {
@@ -200,6 +214,11 @@ impl Planner {
         self.places.insert(job, columns);
     }
 
+    /// The cores of the node, where columns are places.
+    pub fn cores(&self) -> Option<u32> {
+        self.matrix.cores()
+    }
+
     /// The present plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
@@ -238,7 +257,7 @@ impl Planner {
             PlannerInput::Submit(job) => {
                 self.check(&job)?;
                 let (standing, choice) = (Standing::Scheduled, Policy::Gang);
-                self.jobs.insert(job.id, Entry { job, standing, choice, slot_share: None });
+                self.jobs.insert(job.id, Entry { job, standing, choice, slot_share: None, alone: false });
                 return Ok(Reason::Arrival);
             }
             PlannerInput::End(id) => {
@@ -264,6 +283,13 @@ impl Planner {
             }
             PlannerInput::Share(id, share) => {
                 self.entry(id)?.slot_share = share;
+                return Ok(Reason::Settings);
+            }
+            PlannerInput::WholeCores(id) => {
+                let cpus = self.entry(id)?.job.cpus;
+                self.check_cores(cpus)?;
+                self.entry(id)?.alone = true;
+                self.matrix.remove(id);
                 return Ok(Reason::Settings);
             }
             PlannerInput::Choice(id, policy, reason) => {
@@ -304,10 +330,18 @@ impl Planner {
         Ok(())
     }
 
+    fn check_cores(&self, wanted: u32) -> Result<(), PlannerError> {
+        let too_few = self.matrix.cores().filter(|cores| *cores < wanted);
+        too_few.map_or(Ok(()), |cores| Err(PlannerError::TooManyCores { wanted, cores }))
+    }
+
     /// A gang of another width needs other cells: its old ones are freed, and it gets new ones.
     fn set_cpus(&mut self, id: JobId, cpus: u32) -> Result<(), PlannerError> {
-        let job = self.entry(id)?.job;
+        let Entry { job, alone, .. } = *self.entry(id)?;
         self.check_cpus(cpus, job.node)?;
+        if alone {
+            self.check_cores(cpus)?;
+        }
         if cpus != job.cpus {
             self.entry(id)?.job.cpus = cpus;
             self.places.remove(&id);

@@ -2,7 +2,7 @@
 
 pub(crate) mod auto;
 pub(crate) mod boost;
-mod columns;
+pub(crate) mod columns;
 pub(crate) mod dynamic;
 pub(crate) mod gang;
 pub(crate) mod held;

@@ -14,11 +14,14 @@
 //! data may still be in the caches. A gang keeps its place as long as it keeps its cells; it gets another one when another width is
 //! requested, or when a whole row can be given up because its gangs fit into others.
 //!
+//! A gang that is to have its cores to itself has all CPUs of as many cores as it has CPUs as its cells, chosen by 3 and 4, and runs on the
+//! first CPU of each. So the siblings stay empty in its row, whoever else is packed there or lent what is free.
+//!
 //! Source: the order of hwloc-distrib and of Slurm's `--cpu-bind=cores`, cores before threads; best fit against fragmentation: Knuth,
 //! TAOCP 2.5. Units: CPUs. Time: O(n log n) in the CPUs of the node.
 
 use crate::topology::{Cpu, Topology};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// A free CPU: its socket, NUMA node and cache, and its column.
@@ -26,14 +29,7 @@ type Free = ([u32; 3], u32);
 
 /// The columns for a gang of `wanted` CPUs, ascending, out of the free ones; `None` when these are too few.
 pub(crate) fn place(topology: &Topology, is_free: impl Fn(usize) -> bool, wanted: usize) -> Option<Vec<u32>> {
-    let mut cores: BTreeMap<u32, Core> = BTreeMap::new();
-    for (column, cpu) in topology.cpus().iter().enumerate() {
-        let core = cores.entry(cpu.core).or_default();
-        match is_free(column) {
-            true => core.free.push(free_cpu(*cpu, column)),
-            false => core.is_shared = true,
-        }
-    }
+    let cores = cores(topology, is_free);
     let (mut first, mut siblings, mut shared) = (Vec::new(), Vec::new(), Vec::new());
     for core in cores.into_values() {
         match core.is_shared {
@@ -52,6 +48,41 @@ pub(crate) fn place(topology: &Topology, is_free: impl Fn(usize) -> bool, wanted
     }
     taken.sort_unstable();
     (taken.len() == wanted).then_some(taken)
+}
+
+/// The columns of as many whole cores as are wanted, ascending, of those of which all CPUs are free; `None` when these are too few.
+pub(crate) fn whole_cores(topology: &Topology, is_free: impl Fn(usize) -> bool, wanted: usize) -> Option<Vec<u32>> {
+    let whole = cores(topology, is_free).into_values().filter(|core| !core.is_shared);
+    let mut first: Vec<Free> = whole.filter_map(|core| core.free.first().copied()).collect();
+    first.sort_unstable();
+    let mut taken = Vec::with_capacity(wanted);
+    take(&first, wanted.min(first.len()), 0, &mut taken);
+    (taken.len() == wanted).then(|| with_siblings(topology, &taken))
+}
+
+/// All columns of the cores of these columns, ascending.
+pub(crate) fn with_siblings(topology: &Topology, columns: &[u32]) -> Vec<u32> {
+    let core = |column: &u32| Some(topology.cpus().get(*column as usize)?.core);
+    let cores: BTreeSet<u32> = columns.iter().filter_map(core).collect();
+    (0..).zip(topology.cpus()).filter(|(_, cpu)| cores.contains(&cpu.core)).map(|(column, _)| column).collect()
+}
+
+/// The first column of each core of these columns, ascending.
+pub(crate) fn first_of_cores(topology: &Topology, columns: &[u32]) -> Vec<u32> {
+    let mut seen = BTreeSet::new();
+    columns.iter().copied().filter(|column| seen.insert(topology.cpus()[*column as usize].core)).collect()
+}
+
+fn cores(topology: &Topology, is_free: impl Fn(usize) -> bool) -> BTreeMap<u32, Core> {
+    let mut cores: BTreeMap<u32, Core> = BTreeMap::new();
+    for (column, cpu) in topology.cpus().iter().enumerate() {
+        let core = cores.entry(cpu.core).or_default();
+        match is_free(column) {
+            true => core.free.push(free_cpu(*cpu, column)),
+            false => core.is_shared = true,
+        }
+    }
+    cores
 }
 
 #[derive(Default)]
@@ -126,6 +157,17 @@ mod tests {
         assert_eq!(places(&machine, &[8]), [[0, 1, 2, 3, 4, 5, 6, 7]]);
         assert_eq!(place(&machine, |at| at != 3, 8), None);
         assert_eq!(place(&machine, |_| false, 0), Some(vec![]));
+    }
+
+    #[test]
+    fn a_gang_with_cores_to_itself_has_all_their_siblings_and_none_that_others_have_begun() {
+        let machine = machine(2, 2, 2);
+        let of = |is_free: &dyn Fn(usize) -> bool, wanted| whole_cores(&machine, is_free, wanted);
+        assert_eq!(of(&|_| true, 2), Some(vec![0, 1, 4, 5]), "of one socket");
+        assert_eq!(of(&|at| at != 5, 2), Some(vec![2, 3, 6, 7]), "the sibling of CPU 1 is somebody's");
+        assert_eq!((of(&|at| at != 5, 4), of(&|_| false, 0)), (None, Some(vec![])));
+        assert_eq!(first_of_cores(&machine, &[0, 1, 4, 5]), [0, 1]);
+        assert_eq!(with_siblings(&machine, &[3, 9]), [3, 7], "there is no column 9");
     }
 
     #[test]

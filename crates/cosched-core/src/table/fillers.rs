@@ -165,7 +165,7 @@ mod tests {
             let turns: Vec<Vec<u16>> = (0..count / 2).map(|k| vec![2 * k, 2 * k + 1]).collect();
             let once = || {
                 let (jobs, turns, fill) = (jobs.clone(), turns.clone(), Fill::All);
-                let table = Table { epoch_ns: 0, slot_length_ns: 1, jobs, turns, fill };
+                let table = Table { epoch_ns: 0, slot_length_ns: 1, jobs, turns, fill, ..Table::empty() };
                 let start = Instant::now();
                 let prepared = Prepared::new(table, 1);
                 assert!(prepared.may_fill());

@@ -1,5 +1,6 @@
 //! The table of slots: a plan in the form that a slot thread needs, prepared before the boundary so that nothing has to be looked up at it.
 
+mod apart;
 mod fillers;
 
 use crate::id::JobId;
@@ -9,6 +10,7 @@ use crate::sound::Flaw;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+pub use apart::Apart;
 use fillers::Fillers;
 
 /// The weight of a job that is not in the plan.
@@ -48,12 +50,21 @@ pub struct Table<S> {
     pub turns: Vec<Vec<u16>>,
     /// Which jobs fill idle CPUs, where the mechanism supports a background.
     pub fill: Fill,
+    /// What nobody fills.
+    pub apart: Apart,
 }
 
 impl<S> Table<S> {
     /// A table without jobs.
     pub fn empty() -> Table<S> {
-        Table { epoch_ns: 0, slot_length_ns: 100_000_000, jobs: Vec::new(), turns: Vec::new(), fill: Fill::All }
+        Table {
+            epoch_ns: 0,
+            slot_length_ns: 100_000_000,
+            jobs: Vec::new(),
+            turns: Vec::new(),
+            fill: Fill::All,
+            apart: Apart::default(),
+        }
     }
 
     /// Whether the two tables are the same at all times. With at most one turn, the times of slots do not matter.
@@ -66,6 +77,7 @@ impl<S> Table<S> {
         self.jobs == other.jobs
             && self.turns == other.turns
             && self.fill == other.fill
+            && self.apart == other.apart
             && (!is_timed || times(self) == times(other))
     }
 
@@ -96,7 +108,8 @@ impl<S> Table<S> {
         let index = |id: &JobId| ids.binary_search(id).ok().map(|at| at as u16);
         let turns = turns.iter().map(|turn| turn.run.iter().filter_map(index).collect()).collect();
         let fill = if plan.sharing == Sharing::Paired { Fill::Pair } else { Fill::All };
-        let mut table = Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill };
+        let apart = if slots { Apart::of(plan, &ids) } else { Apart::default() };
+        let mut table = Table { epoch_ns: plan.epoch.0, slot_length_ns: plan.slot_length_ns, jobs, turns, fill, apart };
         let flaw = table.check(plan, &ids, there, slots).err();
         if flaw.is_some() {
             table.turns.clear();
@@ -166,6 +179,7 @@ pub struct Prepared<S> {
     /// The cycle.
     pub turns: Vec<Turn>,
     fill: Fill,
+    apart: Apart,
     fillers: Fillers,
     may_fill: bool,
 }
@@ -173,7 +187,7 @@ pub struct Prepared<S> {
 impl<S> Prepared<S> {
     /// Prepares a table. Entries of turns without a job in the table are dropped.
     pub fn new(table: Table<S>, number: u64) -> Prepared<S> {
-        let Table { epoch_ns, slot_length_ns, jobs, mut turns, fill } = table;
+        let Table { epoch_ns, slot_length_ns, jobs, mut turns, fill, apart } = table;
         for run in &mut turns {
             run.retain(|&j| usize::from(j) < jobs.len());
             run.sort_unstable();
@@ -199,6 +213,7 @@ impl<S> Prepared<S> {
             jobs,
             turns: prepared,
             fill,
+            apart,
             fillers,
             may_fill: false,
         };
@@ -254,7 +269,8 @@ impl<S> Prepared<S> {
     pub fn fills(&self, slot: i64) -> impl Iterator<Item = u16> {
         let all = self.fill == Fill::All;
         let turn = self.turn(slot).map(|turn| (self.turn_index(slot), turn.pair));
-        turn.into_iter().flat_map(move |(k, pair)| self.fillers.after(k, pair, all))
+        turn.into_iter()
+            .flat_map(move |(k, pair)| self.fillers.after(k, pair, all).filter(move |job| !self.apart.bars(k, *job)))
     }
 }
 
@@ -293,6 +309,7 @@ mod tests {
             jobs: entries(otherwise),
             turns: turns.iter().map(|t| t.to_vec()).collect(),
             fill: Fill::All,
+            apart: Apart::default(),
         }
     }
 

@@ -65,6 +65,9 @@ pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Ans
         JobRequest { mem_bytes_max: Some(_), .. } => {
             "`mem_bytes_max` is a limit, and the owner of an adopted cgroup sets its limits"
         }
+        JobRequest { exclusive_cores: true, .. } => {
+            "the CPUs of what is adopted are its owner's matter, and it would use the siblings itself"
+        }
         JobRequest { waiting: Some(_), .. } => "`waiting` needs a library that is loaded when a program starts",
         _ => return Ok(()),
     };

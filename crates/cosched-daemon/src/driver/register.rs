@@ -145,6 +145,7 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
         memory_bytes: record.mem_bytes.unwrap_or(0),
         suspended: record.suspended,
         spans: part.spans,
+        exclusive_cores: record.exclusive_cores,
     };
     (of, job)
 }

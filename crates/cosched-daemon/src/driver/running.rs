@@ -77,6 +77,7 @@ mod tests {
             slot_share: None,
             weight,
             home: None,
+            alone_on: None,
             is_placed: false,
             turns: 0,
         };

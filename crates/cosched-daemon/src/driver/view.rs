@@ -85,6 +85,7 @@ impl Driver {
             time_ms_max: None,
             begin_unix_ms: None,
             mem_bytes_max: None,
+            exclusive_cores: record.exclusive_cores,
             r#use: Some(used),
         }
     }

@@ -65,6 +65,7 @@ fn install(slots: &SlotThread, jobs: &[(&JobCgroup, Disposition)], turns: &[&[u1
         jobs: jobs.iter().map(entry).collect(),
         turns: turns.iter().map(|turn| turn.to_vec()).collect(),
         fill: Fill::All,
+        ..Table::empty()
     });
     assert!(slots.wait_installed(Duration::from_secs(20)));
 }

@@ -22,6 +22,7 @@ fn table(jobs: &[(&JobCgroup, Disposition)], turns: &[&[u16]]) -> Table {
         jobs: jobs.iter().map(entry).collect(),
         turns: turns.iter().map(|turn| turn.to_vec()).collect(),
         fill: Fill::All,
+        ..Table::empty()
     }
 }
 

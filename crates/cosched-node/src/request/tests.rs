@@ -3,9 +3,11 @@ use crate::tests::{LEAD, USER, ask, at, job, node, with};
 use crate::types::{Action, Input, Why};
 use crate::{FoundPart, PartOf};
 use cosched_cluster::store::{MemoryStore, Op, Range, StoreError};
-use cosched_cluster::wire::{Class, Decided, JobAsk, WantAsk};
+use cosched_cluster::wire::{Class, Decided, JobAsk, NodeAsk, WantAsk};
 use cosched_cluster::{Keys, OpId, Settings};
+use cosched_core::Topology;
 use cosched_core::cluster::{Capacity, LocalConfig, LocalJob};
+use std::sync::Arc;
 
 const ID: JobId = JobId(7);
 const S: u64 = 1_000_000_000;
@@ -349,6 +351,29 @@ fn what_is_wanted_is_said_in_one_way() {
     assert_eq!(want(&[on("m", 1)], None, None), Err(Refusal::NoSuchNode("m".to_owned())));
     let least = WantOfNode { cpus_min: Some(3), ..on("n", 2) };
     assert_eq!(want(&[least], None, None), Err(Refusal::Cpus { node: "n".to_owned(), cpus: 2, cpus_min: 3 }));
+}
+
+#[test]
+fn cores_are_a_jobs_own_where_it_has_places_on_this_node() {
+    let of = |topology: Option<Topology>| {
+        let local = LocalConfig { topology: topology.map(Arc::new), ..LocalConfig::new(4) };
+        let keys = Keys::new("test").unwrap();
+        let settings = Settings::new(keys, "n", 1, Capacity { cpus: 4, memory_bytes: 1 << 30, disk_bytes: 0 });
+        Node::new(at(0), settings, local, 1 << 30, &[])
+    };
+    let on = |node: &str, cpus| NodeAsk { node: node.to_owned(), cpus, cpus_min: 1, memory_bytes: 0, disk_bytes: 0 };
+    let ask = |node: &Node, asks: &[NodeAsk]| node.whole_cores(&WantAsk::PerNode(asks.to_vec()));
+    // Two cores of two CPUs.
+    let cpu = |core| cosched_core::Cpu { core, ..Default::default() };
+    let paired = of(Some(Topology::new([0, 1, 0, 1].map(cpu).to_vec())));
+    assert_eq!(ask(&paired, &[on("n", 2)]), Ok(()));
+    assert_eq!(ask(&paired, &[on("n", 3)]), Err(Refusal::TooManyCores { cpus: 3, cores: 2 }));
+    assert_eq!(ask(&paired, &[on("m", 1)]), Err(Refusal::CoresElsewhere));
+    assert_eq!(ask(&paired, &[on("n", 1), on("m", 1)]), Err(Refusal::CoresElsewhere));
+    let anywhere = WantAsk::Total { cpus: 1, memory_per_cpu_bytes: 0, disk_bytes: 0 };
+    assert_eq!(paired.whole_cores(&anywhere), Err(Refusal::CoresElsewhere));
+    assert_eq!(ask(&of(Some(Topology::flat(4))), &[on("n", 4)]), Ok(()), "without siblings it changes nothing");
+    assert_eq!(ask(&of(None), &[on("n", 1)]), Err(Refusal::NoPlaces));
 }
 
 #[test]

@@ -172,6 +172,17 @@ pub enum Refusal {
         /// The number that it has.
         have: u32,
     },
+    /// This machine has fewer cores, and the job wants them to itself.
+    TooManyCores {
+        /// Than these.
+        cpus: u32,
+        /// So many.
+        cores: u32,
+    },
+    /// Gangs have no places here.
+    NoPlaces,
+    /// A job has cores to itself on the node where it is asked for alone.
+    CoresElsewhere,
     /// This machine has less memory than requested.
     TooMuchMemory {
         /// The requested amount.

@@ -27,6 +27,23 @@ impl Node {
         }
     }
 
+    /// Whether a job can have its cores to itself.
+    ///
+    /// # Errors
+    /// It is not on this node alone, or that has not so many cores, or no places.
+    pub fn whole_cores(&self, want: &WantAsk) -> Result<(), Refusal> {
+        let ask = match want {
+            WantAsk::PerNode(asks) if asks.len() == 1 => asks.first().filter(|ask| ask.node == self.name),
+            _ => None,
+        };
+        let cpus = ask.ok_or(Refusal::CoresElsewhere)?.cpus;
+        match self.local.cores() {
+            None => Err(Refusal::NoPlaces),
+            Some(cores) if cores < cpus => Err(Refusal::TooManyCores { cpus, cores }),
+            Some(_) => Ok(()),
+        }
+    }
+
     fn per_node(&self, want: &Want) -> Result<WantAsk, Refusal> {
         if want.cpus.is_some() || want.memory_bytes.is_some() {
             return Err(Refusal::WantedTwice);
@@ -81,6 +98,14 @@ impl Node {
 
     /// A job's new request.
     pub(crate) fn other_want(&self, job: JobId, want: &Want) -> Result<WantAsk, Refusal> {
+        let other = self.changed(job, want)?;
+        if self.member.job(job).is_some_and(|known| known.ask.terms.exclusive_cores) {
+            self.whole_cores(&other)?;
+        }
+        Ok(other)
+    }
+
+    fn changed(&self, job: JobId, want: &Want) -> Result<WantAsk, Refusal> {
         let Want { ref nodes, cpus, memory_bytes } = *want;
         if cpus.is_none() && memory_bytes.is_none() {
             return if nodes.is_empty() { Err(Refusal::NothingWanted) } else { self.per_node(want) };

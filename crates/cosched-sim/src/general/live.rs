@@ -85,7 +85,17 @@ impl Seat {
         let (cpus, memory_bytes) = (part.cpus, part.memory_bytes);
         self.local.begin(
             id,
-            LocalJob { owner: 0, class, policy, slot_share: None, cpus, memory_bytes, suspended: false, spans },
+            LocalJob {
+                owner: 0,
+                class,
+                policy,
+                slot_share: None,
+                cpus,
+                memory_bytes,
+                suspended: false,
+                spans,
+                exclusive_cores: false,
+            },
         );
         // Until a plan that contains it says otherwise.
         self.here.insert(job, Disposition::Stop);

@@ -176,6 +176,7 @@ mod tests {
                 memory_bytes: 0,
                 suspended: false,
                 spans: false,
+                exclusive_cores: false,
             },
             submitted_ms: 0,
             store_life: 0,

@@ -98,6 +98,8 @@ pub struct LocalJob {
     pub suspended: bool,
     /// It has parts on other nodes.
     pub spans: bool,
+    /// It has its cores to itself.
+    pub exclusive_cores: bool,
 }
 
 /// The node's knowledge of the cluster.
@@ -222,6 +224,11 @@ impl LocalScheduler {
     /// Whether gangs have slots: the clock is good enough for them.
     pub fn has_slots(&self) -> bool {
         self.slots
+    }
+
+    /// The cores of this node, where gangs have places.
+    pub fn cores(&self) -> Option<u32> {
+        self.own.cores()
     }
 
     /// The gangs that run before their plan is in force.
@@ -384,6 +391,9 @@ impl LocalScheduler {
         self.note(id, PlannerInput::Submit(Job { id, owner, class, policy, cpus, node: Some(HERE) }));
         if job.slot_share.is_some() {
             self.note(id, PlannerInput::Share(id, job.slot_share));
+        }
+        if job.exclusive_cores {
+            self.note(id, PlannerInput::WholeCores(id));
         }
         if job.suspended {
             self.note(id, PlannerInput::Suspend(id));

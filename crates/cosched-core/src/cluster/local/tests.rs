@@ -20,7 +20,17 @@ fn cluster() -> ClusterPlanner {
 
 fn job(cpus: u32, spans: bool) -> LocalJob {
     let (class, policy) = (Class::Batch, None);
-    LocalJob { owner: 0, class, policy, slot_share: None, cpus, memory_bytes: 0, suspended: false, spans }
+    LocalJob {
+        owner: 0,
+        class,
+        policy,
+        slot_share: None,
+        cpus,
+        memory_bytes: 0,
+        suspended: false,
+        spans,
+        exclusive_cores: false,
+    }
 }
 
 fn local() -> LocalScheduler {

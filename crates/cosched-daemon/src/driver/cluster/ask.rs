@@ -160,6 +160,9 @@ impl Driver {
         let node = &self.cluster.node;
         let want =
             node.want(&want(&request.nodes, request.cpus, request.mem_bytes)).map_err(|why| self.refusal(why))?;
+        if request.exclusive_cores {
+            node.whole_cores(&want).map_err(|why| self.refusal(why))?;
+        }
         let share = request.share_max.map(words::slot_share).transpose()?;
         let terms = self.terms(&request, held.as_ref())?;
         let job = JobAsk {

@@ -11,7 +11,7 @@ use crate::store::{State, Store};
 use anyhow::Context;
 use cosched_api::NodeResources;
 use cosched_cluster::store::{Do, Op, Txn};
-use cosched_cluster::wire::{By, End, Exit, Job, JobAsk, NodeAsk, OnNodeLoss, WantAsk, Why, encode};
+use cosched_cluster::wire::{By, End, Exit, Job, JobAsk, NodeAsk, OnNodeLoss, TermsAsk, WantAsk, Why, encode};
 use cosched_cluster::{Action, Member, Moment, Settings};
 use cosched_core::cluster::{JobRecord, JobSpec, NodeWant, Part, Place, Stage, State as Planned, Want};
 use cosched_core::{JobId, NodeId, Policy, SlotShare, Standing, Time};
@@ -169,7 +169,7 @@ fn job_of(record: &Record, node: &str) -> Job {
         lead: Some(node.to_owned()),
         main: None,
         once: false,
-        terms: Default::default(),
+        terms: TermsAsk { exclusive_cores: record.exclusive_cores, ..TermsAsk::default() },
     };
     let by = By { uid: record.uid, gid, admin: record.by_admin };
     let mut job = Job::new(record.id, by, ask, record.submitted_unix_ms.saturating_mul(1_000_000));

@@ -144,6 +144,21 @@ fn of_resources(why: Refusal) -> ErrorBody {
             format!("this machine has {have}"),
             format!("Request 1 to {have}."),
         ),
+        Refusal::TooManyCores { cpus, cores } => invalid(
+            format!("a job cannot have {cpus} cores to itself here"),
+            format!("a CPU of each of as many cores is wanted, and this machine has {cores} cores"),
+            format!("Ask for 1 to {cores} CPUs, or leave out the exclusive cores."),
+        ),
+        Refusal::NoPlaces => invalid(
+            "no job has cores to itself here",
+            "gangs have no places: `places = false` in the daemon's configuration",
+            "Leave out the exclusive cores, or ask an administrator to switch places on.",
+        ),
+        Refusal::CoresElsewhere => invalid(
+            "the job cannot have cores to itself",
+            "that is for jobs on the node where they are asked for alone: gangs of several nodes have any CPUs",
+            "Give as many CPUs as one node has cores, on that node, or leave out the exclusive cores.",
+        ),
         Refusal::TooMuchMemory { bytes, have_bytes } => invalid(
             format!("a job cannot have {} MiB of memory here", bytes >> 20),
             format!("this machine has {} MiB", have_bytes >> 20),

@@ -3,6 +3,7 @@
 use super::super::Driver;
 use crate::clock::unix_ms;
 use crate::refuse::{Answer, refuse};
+use crate::words;
 use cosched_api::{ErrorCode, JobRequest};
 use cosched_cluster::wire::{AfterAsk, Job, TermsAsk, Why};
 use cosched_core::Reason;
@@ -47,12 +48,19 @@ impl Driver {
                 "Leave out the memory limit, or run it where the daemon has the memory controller: `coschedd --check`.";
             return Err(refuse(ErrorCode::Unsupported, "the job's memory cannot be limited here", why, hint));
         }
+        if request.exclusive_cores && request.policy.is_some_and(|policy| words::core_policy(policy).is_local()) {
+            return refused(
+                "only a gang has cores to itself, and its own policy is another one",
+                "Leave out the policy, or the exclusive cores.",
+            );
+        }
         Ok(TermsAsk {
             time_ms_max: request.time_ms_max,
             grace_ms: request.grace_ms,
             begin_ms: request.begin_unix_ms,
             after: request.after.iter().map(|after| AfterAsk { job: after.job, ok: after.ok }).collect(),
             memory_bytes_max: request.mem_bytes_max,
+            exclusive_cores: request.exclusive_cores,
         })
     }
 }

@@ -196,7 +196,7 @@ impl Driver {
         view.restarts = job.attempt;
         let terms = &job.ask.terms;
         (view.time_ms_max, view.begin_unix_ms) = (terms.time_ms_max, terms.begin_ms);
-        view.mem_bytes_max = terms.memory_bytes_max;
+        (view.mem_bytes_max, view.exclusive_cores) = (terms.memory_bytes_max, terms.exclusive_cores);
         view.queue = cluster.queue(planned, job);
         (view.state, view.waits_for) = self.state_of(cluster, job, view.state);
         let started = planned.filter(|planned| !matches!(planned.stage, Stage::Waiting(_)) && planned.place.is_some());
@@ -539,6 +539,7 @@ pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
         detached: ask.log_path.is_some(),
         log_path: ask.log_path.clone(),
         waiting: ask.waiting.as_ref().map(words::api_waiting),
+        exclusive_cores: ask.terms.exclusive_cores,
         ..api::JobRequest::default()
     };
     let mut record = Record::new(job.id, job.owner.uid, 0, request, boot_id, job.submitted_ns / 1_000_000);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use cosched_core::{Disposition, Fill};
+use cosched_core::Disposition;
 use cosched_linux::beat::Beat;
 use cosched_linux::guard::{GuardOptions, guard_main, spawn_guard};
 use cosched_linux::kernel_agent::KernelAgent;
@@ -103,5 +103,5 @@ fn table(tree: &Tree) -> Result<Table, Box<dyn Error>> {
         jobs.push(Entry { switch: tree.open_job(id)?.switch_handle(), weight: 100, otherwise: Disposition::Stop });
     }
     let turns = (0..jobs.len() as u16).map(|job| vec![job]).collect();
-    Ok(Table { epoch_ns: observe::realtime_ns() as u64, slot_length_ns: 20_000_000, jobs, turns, fill: Fill::All })
+    Ok(Table { epoch_ns: observe::realtime_ns() as u64, slot_length_ns: 20_000_000, jobs, turns, ..Table::empty() })
 }
