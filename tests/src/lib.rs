@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod procs;
+pub mod service;
 pub mod soak;
 pub mod users;
 
@@ -189,6 +190,15 @@ impl Daemon {
             child.kill().expect("kill");
             child.wait().expect("wait");
         }
+    }
+
+    /// Kills the guard and the daemon at one instant: the kernel's agent is left.
+    pub fn kill_with_guard(&mut self) {
+        let status = self.client().status().unwrap();
+        assert!(status.safety.kernel_agent, "{:?}", status.warnings);
+        procs::signal(status.safety.guard_pid.unwrap(), rustix::process::Signal::KILL);
+        procs::signal(self.pid(), rustix::process::Signal::KILL);
+        self.kill();
     }
 
     /// Ends it as an operator does.

@@ -1,110 +1,12 @@
 //! Running processes become a job where they are, and are released again. Whatever dies meanwhile, they are not left frozen (SECURITY.md).
 
 use cosched_api::{Adopt, Class, ErrorCode, Job, JobRequest, JobState};
+use cosched_tests::service::{CONFIG, SPIN, SPIN_2, Service, ask};
 use cosched_tests::users::{ANN, BOB, as_user, cgroups, code, process, start};
 use cosched_tests::{Daemon, clean_look, needs_root, procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Command;
 use std::time::Duration;
-
-const CONFIG: &str = "slot_length = \"50ms\"\nlease = \"1s\"\n";
-const SPIN: &str = "while :; do :; done";
-const SPIN_2: &str = "while :; do :; done & while :; do :; done";
-
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// A program in a cgroup of its own, as systemd or a container engine starts one. It is not a job, and ends with the test.
-struct Service {
-    dir: PathBuf,
-    child: Child,
-}
-
-impl Service {
-    fn new(script: &str) -> Service {
-        Service::of(0, script)
-    }
-
-    /// A service of a user, who also owns the cgroup.
-    fn of(uid: u32, script: &str) -> Service {
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        Service::at(procs::v2_mount().join(format!("cst-{}-{n}.service", std::process::id())), uid, script)
-    }
-
-    fn at(dir: PathBuf, uid: u32, script: &str) -> Service {
-        std::fs::create_dir(&dir).expect("a cgroup");
-        std::os::unix::fs::chown(&dir, Some(uid), Some(uid)).unwrap();
-        let child = Service::spawn(&dir, uid, script);
-        Service { dir, child }
-    }
-
-    /// Starts a process that waits until it is in its cgroup.
-    fn spawn(dir: &Path, uid: u32, script: &str) -> Child {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("read word; {script}")]).current_dir("/").stdin(Stdio::piped());
-        let mut child = command.uid(uid).gid(uid).spawn().expect("sh runs");
-        std::fs::write(dir.join("cgroup.procs"), child.id().to_string()).expect("it enters its cgroup");
-        drop(child.stdin.take());
-        child
-    }
-
-    fn path(&self) -> String {
-        self.dir.strip_prefix(procs::v2_mount()).map(|path| format!("/{}", path.display())).unwrap()
-    }
-
-    fn is_frozen(&self) -> bool {
-        std::fs::read_to_string(self.dir.join("cgroup.freeze")).is_ok_and(|text| text.trim() == "1")
-    }
-
-    fn cpu_us(&self) -> u64 {
-        cpu_us(&self.dir)
-    }
-
-    /// Whether it gets CPU time (little beside jobs, whose subtree has a large weight) and is not frozen.
-    fn runs(&self) -> bool {
-        let before = self.cpu_us();
-        std::thread::sleep(Duration::from_millis(300));
-        !self.is_frozen() && self.cpu_us() > before + 2000
-    }
-
-    fn ask(&self) -> JobRequest {
-        ask(Adopt { cgroup: Some(self.path()), ..Adopt::default() })
-    }
-
-    /// As an operator does.
-    fn adopt(&self, d: &Daemon, more: &[&str]) -> u64 {
-        let output = d.cosched(&[&["adopt", "--cgroup", &self.path()], more].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
-        stdout(&output).trim().parse().expect("an id")
-    }
-
-    /// Ends all of its processes and removes its cgroup.
-    fn end(&mut self) {
-        let _ = std::fs::write(self.dir.join("cgroup.kill"), "1");
-        let _ = self.child.wait();
-        assert!(wait_until(|| std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists()), "{:?}", self.dir);
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = std::fs::write(self.dir.join("cgroup.freeze"), "0");
-        procs::end_cgroup(&self.dir);
-        let _ = self.child.wait();
-        wait_until(|| std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists());
-    }
-}
-
-fn cpu_us(dir: &Path) -> u64 {
-    let text = std::fs::read_to_string(dir.join("cpu.stat")).unwrap_or_default();
-    text.lines().find_map(|line| line.strip_prefix("usage_usec ")).map_or(0, |number| number.parse().unwrap())
-}
-
-fn ask(adopt: Adopt) -> JobRequest {
-    JobRequest { command: vec!["service".to_owned()], adopt: Some(adopt), ..JobRequest::default() }
-}
 
 fn ended(d: &Daemon, id: u64) -> bool {
     matches!(d.client().job(id).unwrap().state, JobState::Ended | JobState::Lost)
@@ -113,10 +15,6 @@ fn ended(d: &Daemon, id: u64) -> bool {
 /// A spinning job of `cosched run`, which takes turns with the adopted job.
 fn rival(d: &Daemon) -> u64 {
     d.detach(&["--class", "interactive", "--", "sh", "-c", SPIN_2])
-}
-
-fn is_switched(service: &Service) -> bool {
-    wait_until(|| service.is_frozen()) && wait_until(|| !service.is_frozen()) && wait_until(|| service.is_frozen())
 }
 
 #[test]
@@ -130,7 +28,7 @@ fn a_cgroup_takes_turns_where_it_is_and_runs_on_when_it_is_released() {
     let before = cgroups(pid);
     let id = service.adopt(&d, &["--name", "llama"]);
     let other = rival(&d);
-    assert!(is_switched(&service), "{}", stdout(&d.cosched(&["status"])));
+    assert!(service.is_switched(), "{}", stdout(&d.cosched(&["status"])));
     assert_eq!(cgroups(pid), before, "it was moved");
     // Soft sharing, and the service leaves a CPU idle: the other job does not fill it, since no idle mark holds between them. Otherwise it would
     // get a third of its CPU time there.
@@ -164,7 +62,7 @@ fn a_cgroup_takes_turns_where_it_is_and_runs_on_when_it_is_released() {
     assert_eq!(d.cosched(&["release", &other.to_string()]).status.code(), Some(6), "it was not adopted");
     // Once more: nothing of the first time gets in the way.
     let again = service.adopt(&d, &["--share", "30%"]);
-    assert!(again > id && is_switched(&service));
+    assert!(again > id && service.is_switched());
 }
 
 #[test]
@@ -197,7 +95,7 @@ fn it_obeys_like_every_job_and_is_over_when_it_is_empty_or_gone() {
     let mut service = Service::new(SPIN);
     let id = service.adopt(&d, &[]);
     rival(&d);
-    assert!(is_switched(&service));
+    assert!(service.is_switched());
     service.end();
     assert!(wait_until(|| ended(&d, id)) && wait_until(|| !d.v2_job(id).exists()));
 }
@@ -208,7 +106,7 @@ fn survives(kill: impl FnOnce(&mut Daemon)) {
     let service = Service::new(SPIN_2);
     let id = service.adopt(&d, &[]);
     rival(&d);
-    assert!(is_switched(&service));
+    assert!(service.is_switched());
     // In a slot of the rival: an adopted service that is frozen now must not stay so.
     assert!(wait_until(|| service.is_frozen()));
     kill(&mut d);
@@ -216,7 +114,7 @@ fn survives(kill: impl FnOnce(&mut Daemon)) {
     d.launch();
     let job = d.client().job(id).unwrap();
     assert!(job.adopted.is_some_and(|adopted| adopted.cgroup == Some(service.path())), "it is not known any more");
-    assert!(is_switched(&service), "the next daemon does not switch it");
+    assert!(service.is_switched(), "the next daemon does not switch it");
     assert!(d.cosched(&["release", &id.to_string()]).status.success());
     assert!(wait_until(|| service.runs()) && !d.v2_job(id).exists());
 }
@@ -231,13 +129,7 @@ fn the_daemon_is_killed() {
 #[test]
 fn daemon_and_guard_are_killed_at_one_instant() {
     if needs_root() {
-        survives(|d| {
-            let safety = d.client().status().unwrap().safety;
-            assert!(safety.kernel_agent, "{:?}", d.client().status().unwrap().warnings);
-            procs::signal(safety.guard_pid.unwrap(), Signal::KILL);
-            procs::signal(d.pid(), Signal::KILL);
-            d.kill();
-        });
+        survives(Daemon::kill_with_guard);
     }
 }
 
@@ -257,12 +149,12 @@ fn the_daemon_hangs() {
     let service = Service::new(SPIN_2);
     let id = service.adopt(&d, &[]);
     rival(&d);
-    assert!(is_switched(&service));
+    assert!(service.is_switched());
     procs::signal(d.pid(), Signal::STOP);
     let free = wait_until(|| service.runs());
     procs::signal(d.pid(), Signal::CONT);
     assert!(free, "the service stays frozen");
-    assert!(is_switched(&service), "{:?}", d.client().job(id).unwrap().state);
+    assert!(service.is_switched(), "{:?}", d.client().job(id).unwrap().state);
 }
 
 #[test]

@@ -30,9 +30,13 @@ wire! {
         /// Its unit, container or path, as the user named it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub from: Option<String>,
-        /// The limits that its owner had set when it was adopted. They stay in force.
+        /// The limits that its owner had set when it was adopted. They stay in force, except a quota that was turned into a share.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub limits: Vec<String>,
+        /// The quota of CPU time that was turned into a share, 0 to 1 of its CPUs' time: it is lifted while the job has no more than that, and put
+        /// back otherwise, when the job is released, and when no daemon runs.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub quota: Option<f64>,
         /// It was released: its processes continue, and are no longer a job.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub released: bool,

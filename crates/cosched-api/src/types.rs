@@ -138,6 +138,9 @@ wire! {
         /// The part of the time that it has at most, in whole slots, 0.001 to 1; then it is a gang, whatever its policy.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
+        /// Its share is the quota of CPU time that the owner of the adopted cgroup has set, which is lifted while that share holds, and put back.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub share_from_quota: bool,
         /// How its processes wait. Present when the caller loads the wait library into them: the answer then names the
         /// job's page, for their `COSCHED_WAIT_PAGE`.
         #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -41,9 +41,9 @@ pub(crate) struct Adopt {
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
 
-    /// At most this part of the time, in whole time slots, as 50%
-    #[arg(long, value_name = "PART", value_parser = part_of_time)]
-    share: Option<f64>,
+    /// At most this part of the time, in whole time slots, as 50%; or from-quota: what its owner's cpu.max gives, which is lifted meanwhile
+    #[arg(long, value_name = "PART|from-quota", value_parser = share)]
+    share: Option<Share>,
 
     /// Memory that the job needs, as 512M or 4G
     #[arg(long, value_name = "SIZE", value_parser = parse::size_bytes)]
@@ -60,6 +60,17 @@ pub(crate) struct Adopt {
     /// The queue, if queues are configured [default: the first one]
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
+}
+
+/// A part of the time; none: what a quota gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Share(Option<f64>);
+
+fn share(text: &str) -> Result<Share, String> {
+    match text {
+        "from-quota" => Ok(Share(None)),
+        text => part_of_time(text).map(Some).map(Share).map_err(|e| format!("{e}, or `from-quota`")),
+    }
 }
 
 /// What was found out about the unit, container, cgroup or process to be adopted.
@@ -79,7 +90,8 @@ pub(crate) fn adopt(context: &Context, options: &Adopt) -> Result<u8, Failure> {
         cpus: options.cpus,
         mem_bytes: options.mem,
         policy: options.policy,
-        share_max: options.share,
+        share_max: options.share.and_then(|Share(part)| part),
+        share_from_quota: options.share == Some(Share(None)),
         queue: options.queue.clone(),
         adopt: Some(what),
         ..JobRequest::default()
@@ -233,6 +245,12 @@ mod tests {
         assert_eq!(read(&format!("ControlGroup={path}\nWatchdogUSec=infinity\n")), Some((path, None)));
         assert_eq!(read("ControlGroup=\nWatchdogUSec=0\n"), None, "it does not run");
         assert_eq!(read(""), None);
+    }
+
+    #[test]
+    fn a_share_is_a_part_or_what_a_quota_gives() {
+        assert_eq!((share("50%"), share("from-quota")), (Ok(Share(Some(0.5))), Ok(Share(None))));
+        assert!(share("half").unwrap_err().contains("or `from-quota`"));
     }
 
     #[test]

@@ -134,6 +134,9 @@ pub(crate) struct Adopted {
     /// The limits that its owner had set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) limits: Vec<String>,
+    /// The share that its owner's quota was turned into, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) quota_permille: Option<u32>,
     /// It is no longer a job, and its processes continue.
     #[serde(default)]
     pub(crate) released: bool,
@@ -147,8 +150,9 @@ impl Adopted {
 
     /// The form that all users may see.
     pub(crate) fn view(&self) -> cosched_api::Adopted {
-        let Adopted { cgroup, from, limits, released } = self.clone();
-        cosched_api::Adopted { cgroup, from, limits, released }
+        let Adopted { cgroup, from, limits, quota_permille, released } = self.clone();
+        let quota = quota_permille.map(crate::words::api_share);
+        cosched_api::Adopted { cgroup, from, limits, quota, released }
     }
 }
 

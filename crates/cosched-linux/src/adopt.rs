@@ -17,6 +17,7 @@ use crate::marker;
 use crate::origin::Origin;
 use crate::place::below;
 use crate::problem::Problem;
+use crate::quota::Quota;
 use crate::tree::{Tree, TreeError};
 
 /// The maximum depth below the mount.
@@ -189,6 +190,36 @@ impl Tree {
             return Err(("it has no process", "Start the service, then adopt it."));
         }
         Ok(())
+    }
+
+    /// The quota of CPU time that the owner has set, where lifting it lifts it for the processes of this cgroup and no others.
+    ///
+    /// # Errors
+    /// There is none, or one that others share.
+    pub fn quota_of(&self, adoptee: &Adoptee) -> Result<Quota, Problem> {
+        let refused = |why: String, hint: &str| {
+            let what = format!("the quota of {} cannot be turned into a share", adoptee.relative.display());
+            Problem::new(what, why, hint)
+        };
+        let give = "Give the share yourself, as `--share 50%`.";
+        let dir = match &self.layout().cpu_mount {
+            None => adoptee.full.clone(),
+            Some(mount) => {
+                let pids = adoptee.procs().map_err(|e| refused(e.to_string(), give))?;
+                let path = pids.first().and_then(|pid| Origin::of(*pid)?.cpu).unwrap_or_default();
+                let dir = below(mount, &path);
+                let inside: BTreeSet<i32> = procs_below(&dir).unwrap_or_default().into_iter().collect();
+                if inside != pids.into_iter().collect() {
+                    let why =
+                        format!("its processes are in the v1 cpu cgroup {}, and others are there too", path.display());
+                    return Err(refused(why, give));
+                }
+                dir
+            }
+        };
+        let none =
+            "it has none of its own (cpu.max, or cpu.cfs_quota_us in v1); one of a cgroup above it is for others, too";
+        Quota::of(&dir).ok_or_else(|| refused(none.to_owned(), give))
     }
 
     /// Makes job `id` of an existing cgroup.

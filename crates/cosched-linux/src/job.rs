@@ -12,6 +12,7 @@ use crate::marker;
 use crate::place::own_v1;
 use crate::problem::Problem;
 use crate::process::{open_pidfd, signal_pidfd};
+use crate::quota::{self, Quota};
 use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
 use crate::tree::TreeError;
 
@@ -103,6 +104,7 @@ impl JobDirs {
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
         // A marker is removed after the last thaw: without it the frozen cgroup could not be found.
         marker::thaw(&self.outer);
+        quota::put_back(&self.outer);
         for top in std::iter::once(&self.outer).chain(self.v1()) {
             cgfile::remove_tree(top).map_err(TreeError::io("remove", top))?;
         }
@@ -169,6 +171,20 @@ impl JobCgroup {
     /// Whether its cgroup existed before the job, outside our subtree.
     pub fn is_adopted(&self) -> bool {
         self.0.marker.is_some()
+    }
+
+    /// Of an adopted cgroup: its owner's quota may be lifted from now on ([`Quota::lift`]), and comes back whoever dies.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn note_quota(&self, quota: &Quota) -> Result<(), TreeError> {
+        let at = &self.0.marker.as_ref().unwrap_or(&self.0.dirs).outer;
+        quota.note(at).map_err(TreeError::io("note the quota in", at))
+    }
+
+    /// The quota that may be lifted.
+    pub fn quota(&self) -> Option<Quota> {
+        Quota::noted(&self.0.marker.as_ref()?.outer)
     }
 
     /// Limits its processes and threads, where there is a controller for that.

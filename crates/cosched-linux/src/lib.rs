@@ -52,6 +52,7 @@ pub mod private;
 pub mod probe;
 pub mod problem;
 pub mod process;
+pub mod quota;
 pub mod realtime;
 mod reserve;
 mod shared;
@@ -78,6 +79,7 @@ pub use origin::Origin;
 pub use place::Place;
 pub use probe::IdleProbe;
 pub use problem::Problem;
+pub use quota::Quota;
 pub use slots::{
     Boost, BoostJob, BoostTiming, Choice, Chooser, Divider, Division, Entry, Seen, SlotConfig, SlotThread, Table,
 };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::marker;
 use crate::mechanism::WEIGHT_DEFAULT;
+use crate::quota;
 use crate::reserve;
 use crate::switch::WeightFile;
 
@@ -20,14 +21,16 @@ pub struct ThawPaths {
 }
 
 /// Thaws every cgroup of the tree, including nested ones and those named by its markers, and gives every job the default weight without the idle
-/// mark; with `signals` it also sends SIGCONT to every process. Continues after errors: a cgroup that vanishes meanwhile needs no thawing. Returns
+/// mark; with `signals` it also sends SIGCONT to every process. It puts back the quotas that were lifted. Continues after errors: a cgroup that vanishes meanwhile needs no thawing. Returns
 /// the number of successful writes.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let v2: Vec<PathBuf> = cgfile::reachable(&paths.v2_tree);
     let put = |path: &Path, value: &str| usize::from(cgfile::write(path, value).is_ok());
     // All freezers first: they are what stops the jobs.
     let mut written: usize = v2.iter().map(|dir| put(&dir.join("cgroup.freeze"), "0")).sum();
-    written += cgfile::children(&paths.v2_tree).unwrap_or_default().iter().filter(|dir| marker::thaw(dir)).count();
+    let jobs = cgfile::children(&paths.v2_tree).unwrap_or_default();
+    written += jobs.iter().filter(|dir| marker::thaw(dir)).count();
+    jobs.iter().for_each(|dir| quota::put_back(dir));
     if signals {
         for pid in v2.iter().flat_map(|dir| cgfile::procs(dir).unwrap_or_default()) {
             crate::process::send_signal(pid, libc::SIGCONT);

@@ -56,8 +56,11 @@ Adopted = TypedDict("Adopted", {
     "cgroup": 'NotRequired[str | None]',
     # Its unit, container or path, as the user named it.
     "from": 'NotRequired[str | None]',
-    # The limits that its owner had set when it was adopted. They stay in force.
+    # The limits that its owner had set when it was adopted. They stay in force, except a quota that was turned into a share.
     "limits": 'NotRequired[list[str]]',
+    # The quota of CPU time that was turned into a share, 0 to 1 of its CPUs' time: it is lifted while the job has no more than that, and put
+    # back otherwise, when the job is released, and when no daemon runs.
+    "quota": 'NotRequired[float | None]',
     # It was released: its processes continue, and are no longer a job.
     "released": 'NotRequired[bool]',
 })

@@ -71,10 +71,11 @@ moved into the job with its descendants, and back by `cosched release`. The job 
 container that is started again has to be adopted again. Standard output is the job's id.
 
 Users adopt what is theirs alone: all processes, and the cgroup itself. Nothing is adopted that holds cosched's daemon, the machine's first process, or \
-another job. Whatever dies, cosched or its guard, what was adopted runs on. This needs a daemon of root.
+another job. Whatever dies, cosched or its guard, what was adopted runs on, with the quota that its owner has set. This needs a daemon of root.
 
 Examples:
   cosched adopt --unit llama@1.service --share 50%
+  cosched adopt --unit web.service --share from-quota  its cpu.max becomes a share of whole slots, and is back afterwards
   cosched adopt --container web --class batch --name web
   cosched adopt --cgroup /system.slice/render.service --cpus 2
   cosched adopt --pid 4711

@@ -35,6 +35,7 @@ fn text(job: &Job, now_unix_ms: u64) -> String {
     let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
     add("adopted", job.adopted.as_ref().map(adopted));
     add("limits", job.adopted.as_ref().map(|adopted| adopted.limits.join(", ")).filter(|limits| !limits.is_empty()));
+    add("quota", job.adopted.as_ref().and_then(|adopted| adopted.quota).map(quota));
     add("directory", job.cwd.clone());
     add("submitted", Some(format::moment(job.submitted_unix_ms)));
     // Only if it waited.
@@ -71,6 +72,14 @@ fn cpus(job: &Job) -> String {
     let alone = job.exclusive_cores.then(|| "cores to itself".to_owned());
     let more: Vec<String> = list.into_iter().chain(alone).collect();
     if more.is_empty() { job.cpus.to_string() } else { format!("{} ({})", job.cpus, more.join(", ")) }
+}
+
+/// Its owner's quota of CPU time, where that was turned into a share.
+fn quota(part: f64) -> String {
+    format!(
+        "its owner's, turned into a share of {}; it holds again when the job is released",
+        format::exact_percent(part)
+    )
 }
 
 /// Where an adopted job comes from, and whether its processes stay there.

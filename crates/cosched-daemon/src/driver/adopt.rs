@@ -10,11 +10,11 @@ use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
 use cosched_api::{Adopt, ErrorBody, ErrorCode, Job, JobRequest, OnNodeLoss};
-use cosched_core::{Disposition, JobId};
+use cosched_core::{Disposition, JobId, SlotShare};
 use cosched_linux::adopt::Adoptee;
 use cosched_linux::family::{PROCESSES_MAX, family};
 use cosched_linux::process::{self, Held};
-use cosched_linux::{Entry, JobCgroup, Origin, Problem, TreeError};
+use cosched_linux::{Entry, JobCgroup, Origin, Problem, Quota, TreeError};
 use cosched_node::Input;
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,9 @@ pub(super) struct Adoption {
     pub(super) cgroup: Option<Adoptee>,
     adopted: Adopted,
     /// Its first process.
-    pid: i32,
+    pub(super) pid: i32,
+    /// Its owner's quota, which is to be a share.
+    quota: Option<Quota>,
 }
 
 impl Adoption {
@@ -42,6 +44,17 @@ impl Adoption {
         record.adopted = Some(self.adopted.clone());
         // Events are public; the job's origin may be private.
         record.event(unix_ms(), "adopted", "");
+    }
+
+    pub(super) fn set_quota(&mut self, quota: Quota, share: SlotShare) {
+        (self.quota, self.adopted.quota_permille) = (Some(quota), Some(share.permille()));
+    }
+
+    /// Before the quota is lifted for the first time.
+    pub(super) fn note_quota(&self, cgroup: &JobCgroup) -> Answer<()> {
+        let Some(quota) = &self.quota else { return Ok(()) };
+        let what = || "the quota of what is adopted cannot be turned into a share".to_owned();
+        cgroup.note_quota(quota).map_err(|e| internal(what(), e))
     }
 }
 
@@ -55,6 +68,9 @@ pub(super) fn fills_nothing(entry: &mut Entry) {
 /// Checks whether the rest of the request contradicts an adoption.
 pub(super) fn check_request(request: &JobRequest, owner: u32, peer: Peer) -> Answer<()> {
     let why = match request {
+        JobRequest { share_from_quota: true, share_max: Some(_), .. } => {
+            "a share is given twice: `share_max` and `share_from_quota`"
+        }
         _ if owner != peer.uid => "`owner_uid` names another user; the user who adopts a job is its owner",
         JobRequest { pid: 1.., .. } | JobRequest { pid: ..=-1, .. } => "`pid` names a process beside it",
         JobRequest { once: true, .. } => "`once` is for jobs that launchers start",
@@ -132,7 +148,7 @@ impl Driver {
                     _ => {
                         self.check_family(peer, &held)?;
                         let adopted = Adopted { from, ..Adopted::default() };
-                        Ok((Some(held), Adoption { cgroup: None, adopted, pid }))
+                        Ok((Some(held), Adoption { cgroup: None, adopted, pid, quota: None }))
                     }
                 }
             }
@@ -166,8 +182,8 @@ impl Driver {
         let cpus = caps.cpus.iter().map(|cpus| format!("CPUs {cpus} (cpuset.cpus)"));
         let limits = caps.caps.iter().map(ToString::to_string).chain(cpus).collect();
         let cgroup = Some(adoptee.relative().to_string_lossy().into_owned());
-        let adopted = Adopted { cgroup, from, limits, released: false };
-        Ok(Adoption { cgroup: Some(adoptee), adopted, pid })
+        let adopted = Adopted { cgroup, from, limits, ..Adopted::default() };
+        Ok(Adoption { cgroup: Some(adoptee), adopted, pid, quota: None })
     }
 
     fn may_have(&self, peer: Peer, path: &Path) -> bool {
@@ -336,6 +352,8 @@ impl Driver {
             return;
         }
         self.adopted_look_at = Instant::now();
+        // The guard puts them back when the daemon hangs, and systemd writes its own again.
+        self.heed_quotas();
         let is_over = |cgroup: &JobCgroup| cgroup.is_adopted() && !cgroup.populated().unwrap_or(true);
         let over: Vec<u64> = self.live.iter().filter(|(_, live)| is_over(&live.cgroup)).map(|(id, _)| *id).collect();
         over.into_iter().for_each(|id| self.cluster.handle(Input::Populated(JobId(id), false)));

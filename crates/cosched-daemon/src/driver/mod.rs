@@ -22,6 +22,7 @@ mod metrics;
 mod neighbours;
 mod period;
 mod places;
+mod quota;
 mod recover;
 mod register;
 mod running;
@@ -163,6 +164,8 @@ struct Live {
     registered: u32,
     /// Its last process ended while no daemon ran.
     unseen: bool,
+    /// Its owner's quota, which is lifted while its share holds instead.
+    quota: Option<cosched_linux::Quota>,
 }
 
 /// The owner of all state.
@@ -355,6 +358,7 @@ impl Driver {
         guard.disarm();
         mover.end();
         Driver::free_places(&self.identity.cpus, self.live.values());
+        self.live.values().filter_map(|live| live.quota.as_ref()).for_each(quota::put_back);
         // The subtree stays while jobs run in it; a later daemon finds them there.
         if self.live.is_empty()
             && let Err(e) = tree.remove()
@@ -398,6 +402,7 @@ impl Driver {
         table.jobs.iter_mut().for_each(adopt::fills_nothing);
         self.machinery.slots.install(table);
         self.move_to_places();
+        self.heed_quotas();
         self.tell_neighbours();
         self.install_boost();
         self.touch_status();

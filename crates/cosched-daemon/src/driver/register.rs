@@ -88,6 +88,7 @@ impl Driver {
         };
         let entered = held
             .map_or(Ok(()), |held| self.keep_caps(&cgroup, held))
+            .and_then(|()| adoption.map_or(Ok(()), |adoption| adoption.note_quota(&cgroup)))
             .and_then(|()| memory_bytes_max.map_or(Ok(()), limit))
             .and_then(|()| held.map_or(Ok(()), attach))
             .and_then(|()| self.watch.add(record.id, &cgroup.events_path()).map_err(|e| internal(what(), e)));
@@ -153,6 +154,7 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
 impl Live {
     pub(super) fn of_record(cgroup: cosched_linux::JobCgroup, record: &Record, place: Place) -> Live {
         Live {
+            quota: cgroup.quota(),
             cgroup,
             place,
             sampled: (Instant::now(), 0),

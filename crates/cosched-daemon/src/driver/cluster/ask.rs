@@ -141,7 +141,7 @@ impl Driver {
             return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
         }
         self.check_wait(request.waiting)?;
-        let (found, adoption) = match &request.adopt {
+        let (found, mut adoption) = match &request.adopt {
             Some(adopt) => {
                 super::super::adopt::check_request(&request, owner, peer)?;
                 self.adoption(peer, adopt).map(|(held, adoption)| (held, Some(adoption)))?
@@ -163,7 +163,10 @@ impl Driver {
         if request.exclusive_cores {
             node.whole_cores(&want).map_err(|why| self.refusal(why))?;
         }
-        let share = request.share_max.map(words::slot_share).transpose()?;
+        let share = match request.share_from_quota {
+            true => Some(self.share_from_quota(peer, adoption.as_mut())?),
+            false => request.share_max.map(words::slot_share).transpose()?,
+        };
         let terms = self.terms(&request, held.as_ref())?;
         let job = JobAsk {
             lead: node.lead(&want, held.is_some() || adoption.is_some(), request.once),
