@@ -33,6 +33,7 @@ mod probe;
 mod record;
 mod refuse;
 mod rights;
+mod rules;
 mod serve;
 mod setup;
 mod sizes;

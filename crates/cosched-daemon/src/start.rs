@@ -18,7 +18,7 @@ use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
-use crate::{check, clock, http, serve, setup, users};
+use crate::{check, clock, http, rules, serve, setup, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
@@ -116,10 +116,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let time = config.limits.request_time;
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
+    let (rules, of_rules) = (config.adopt.clone(), calls.clone());
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
         let (events, ended) = (identity.events.clone(), EndedLog::new(&places.state_dir));
         let desk = Desk { calls, privacy, audit, rights: guests.clone(), events, ended };
         let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
+        rules::start(rules, &layout.v2_mount, of_rules);
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);

@@ -89,7 +89,11 @@ impl Adoptee {
     }
 }
 
-fn procs_below(dir: &Path) -> io::Result<Vec<i32>> {
+/// The processes of a cgroup and of those below it.
+///
+/// # Errors
+/// As of [`Adoptee::procs`].
+pub fn procs_below(dir: &Path) -> io::Result<Vec<i32>> {
     let mut pids = Vec::new();
     let all = cgfile::visit(dir, CGROUPS_MAX, &mut |dir| {
         match cgfile::procs_at(dir) {

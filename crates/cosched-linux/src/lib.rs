@@ -20,6 +20,7 @@
 //! This crate knows neither plans nor policies: it runs the table that core compiles from a plan.
 
 pub mod adopt;
+pub mod appear;
 pub mod arrivals;
 pub mod beat;
 pub mod blocks;

@@ -1,10 +1,12 @@
 //! The configuration: defaults < file < flags. Unknown keys are refused, with the nearest spelling.
 
+mod adopt;
 mod cluster;
 mod limits;
 mod place;
 mod reserve;
 
+pub(crate) use adopt::AdoptRule;
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
 pub(crate) use limits::{CallerCgroup, Limits};
 pub(crate) use reserve::Reserve;
@@ -79,6 +81,8 @@ pub(crate) struct Config {
     pub(crate) cluster: ClusterConfig,
     /// The limits for one user.
     pub(crate) limits: Limits,
+    /// What becomes a job when it appears.
+    pub(crate) adopt: Vec<AdoptRule>,
 }
 
 impl Default for Config {
@@ -111,6 +115,7 @@ impl Default for Config {
             memory_bytes: None,
             cluster: ClusterConfig::one_machine(),
             limits: Limits::default(),
+            adopt: Vec::new(),
         }
     }
 }
@@ -172,6 +177,7 @@ struct File {
     ceiling: Option<f64>,
     queue: Option<Vec<cosched_api::QueueTable>>,
     limits: Option<limits::FileLimits>,
+    adopt: Option<Vec<adopt::FileAdopt>>,
     fair_share: Option<cosched_api::FairShareTable>,
 }
 
@@ -272,6 +278,8 @@ impl Config {
             c.working_hours = working_hours(&texts)?;
         }
         c.limits = file.limits.unwrap_or_default().read()?;
+        let rules = file.adopt.unwrap_or_default().into_iter();
+        c.adopt = rules.map(adopt::FileAdopt::read).collect::<Result<_, _>>()?;
         c.check()?;
         Ok(c)
     }

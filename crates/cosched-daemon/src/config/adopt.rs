@@ -1,0 +1,145 @@
+//! `[[adopt]]`: what becomes a job when it appears.
+
+use super::{ConfigError, choice};
+use crate::{rights, words};
+use cosched_api::Class;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+const CLASSES: [Class; 4] = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
+
+/// A rule. What it names must all hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct AdoptRule {
+    /// The name of a unit, that is of a cgroup: a pattern.
+    pub(crate) unit: Option<String>,
+    /// A slice that it is in, at any depth.
+    pub(crate) slice: Option<String>,
+    /// Its path below the root: a pattern, in which `*` does not go beyond a `/`.
+    pub(crate) cgroup: Option<String>,
+    /// The program of one of its processes.
+    pub(crate) executable: Option<PathBuf>,
+    /// The job's class.
+    pub(crate) class: Option<Class>,
+    /// Its share.
+    pub(crate) share: Option<f64>,
+    /// Its share is its owner's quota.
+    pub(crate) share_from_quota: bool,
+    /// Its CPUs.
+    pub(crate) cpus: Option<u32>,
+    /// Its queue.
+    pub(crate) queue: Option<String>,
+}
+
+/// The table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileAdopt {
+    unit: Option<String>,
+    slice: Option<String>,
+    cgroup: Option<String>,
+    executable: Option<PathBuf>,
+    class: Option<String>,
+    share: Option<String>,
+    cpus: Option<u32>,
+    queue: Option<String>,
+}
+
+fn wrong(key: &str, value: &str, why: &str, hint: &str) -> ConfigError {
+    ConfigError {
+        what: format!("`{key} = \"{value}\"` is not possible"),
+        why: why.to_owned(),
+        hint: hint.to_owned(),
+        ..ConfigError::default()
+    }
+}
+
+impl FileAdopt {
+    pub(super) fn read(self) -> Result<AdoptRule, ConfigError> {
+        let FileAdopt { unit, slice, cgroup, executable, class, share, cpus, queue } = self;
+        if unit.is_none() && slice.is_none() && cgroup.is_none() {
+            return Err(ConfigError {
+                what: "`[[adopt]]` names nothing that could appear".to_owned(),
+                why: "a rule has one of unit, slice and cgroup, also beside executable".to_owned(),
+                hint: "Write for example unit = \"llama@*.service\".".to_owned(),
+                ..ConfigError::default()
+            });
+        }
+        for (key, name) in [("unit", &unit), ("slice", &slice)] {
+            if let Some(name) = name.as_ref().filter(|name| name.is_empty() || name.contains('/')) {
+                return Err(wrong(key, name, "it is the name of a unit, and no path", "`cgroup` takes a path."));
+            }
+        }
+        if let Some(name) = slice.as_ref().filter(|name| !name.ends_with(".slice")) {
+            return Err(wrong("slice", name, "the name of a slice ends in .slice", "Write it as systemd does."));
+        }
+        let is_path = |path: &&String| path.len() > 1 && path.starts_with('/') && !path.contains("//");
+        if let Some(path) = cgroup.as_ref().filter(|path| !is_path(path)) {
+            let why = "it is a path below the root of the cgroups, as in /proc/PID/cgroup";
+            return Err(wrong("cgroup", path, why, "Write for example \"/system.slice/render-*.service\"."));
+        }
+        if let Some(path) = executable.as_ref().filter(|path| !path.is_absolute()) {
+            return Err(wrong("executable", &path.to_string_lossy(), "it is no full path", "Begin it with a /."));
+        }
+        if cpus == Some(0) {
+            return Err(wrong("cpus", "0", "it could never run", "Write 1 or more, or take the key out for all."));
+        }
+        let class = class.map(|word| choice("class", &word, &CLASSES.map(|class| (rights::name(class), class))));
+        let share_from_quota = share.as_deref() == Some("from-quota");
+        let share = share.filter(|_| !share_from_quota).map(|text| part(&text)).transpose()?;
+        Ok(AdoptRule {
+            unit,
+            slice,
+            cgroup,
+            executable,
+            class: class.transpose()?,
+            share,
+            share_from_quota,
+            cpus,
+            queue,
+        })
+    }
+}
+
+fn part(text: &str) -> Result<f64, ConfigError> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let share = percent.map(|percent| percent / 100.0).filter(|part| words::slot_share(*part).is_ok());
+    let why = "a share is more than 0% and at most 100% of the time, or from-quota";
+    share.ok_or_else(|| wrong("share", text, why, "Write for example \"50%\"."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+
+    #[test]
+    fn a_rule_says_what_is_adopted_and_how() {
+        let text = "[[adopt]]\nunit = \"llama@*.service\"\nclass = \"batch\"\nshare = \"50%\"\ncpus = 2\n\
+                    [[adopt]]\ncgroup = \"/a.slice/*\"\nexecutable = \"/usr/bin/x\"\nshare = \"from-quota\"\n";
+        let rules = Config::parse(text).unwrap().adopt;
+        assert_eq!(rules.len(), 2);
+        assert_eq!(
+            (rules[0].share, rules[0].cpus, rules[0].class),
+            (Some(0.5), Some(2), Some(cosched_api::Class::Batch))
+        );
+        assert!(rules[1].share_from_quota && rules[1].share.is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_rule_is_shown_where_it_is() {
+        for (text, what, place) in [
+            ("executable = \"/bin/x\"", "names nothing that could appear", ""),
+            ("unit = \"a/b\"", "`unit = \"a/b\"`", "2:1"),
+            ("slice = \"a\"", "`slice = \"a\"`", "2:1"),
+            ("cgroup = \"a\"", "`cgroup = \"a\"`", "2:1"),
+            ("unit = \"a\"\nshare = \"120%\"", "`share = \"120%\"`", "3:1"),
+            ("unit = \"a\"\nclass = \"bach\"", "`class = \"bach\"`", "3:1"),
+            ("unit = \"a\"\nexecutable = \"x\"", "`executable = \"x\"`", "3:1"),
+            ("unit = \"a\"\nuint = 3", "unknown key `uint`", "3:1"),
+        ] {
+            let error = Config::parse(&format!("[[adopt]]\n{text}\n")).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains(place), "{text}: {error}");
+            assert!(place.is_empty() || error.contains('^'), "{text}: {error}");
+        }
+    }
+}

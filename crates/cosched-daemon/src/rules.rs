@@ -1,0 +1,218 @@
+//! Rules that adopt what appears (`[[adopt]]`): a thread waits for cgroups that get processes, and asks the driver as a user would.
+//!
+//! The rules are those of whoever configures the daemon, so what is looked at is his: cgroups whose directories belong to the daemon's user. Units of the
+//! system with `User=` do, cgroups that are delegated to users do not, whatever their names. The driver hears of one cgroup at a time.
+
+use crate::call::{Call, Op, Reply};
+use crate::config::AdoptRule;
+use crate::refuse::Answer;
+use crate::rights::Peer;
+use cosched_api::{Adopt, JobRequest};
+use cosched_linux::adopt::procs_below;
+use cosched_linux::appear::{Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Between two that are adopted: the driver has others to serve.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A process executes its program a moment after it has come: so often it is looked which one that is.
+const LOOKS: u32 = 10;
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// All rules, the first one that fits counts.
+pub(crate) struct Rules(Vec<AdoptRule>);
+
+impl Wanted for Rules {
+    fn is(&self, path: &Path) -> bool {
+        self.0.iter().any(|rule| fits(rule, path))
+    }
+
+    fn may_be_below(&self, path: &Path) -> bool {
+        let is_slice = path.extension().is_some_and(|word| word == "slice");
+        let by_name = is_slice && self.0.iter().any(|rule| rule.cgroup.is_none());
+        by_name || self.0.iter().filter_map(|rule| rule.cgroup.as_deref()).any(|pattern| begins(pattern, path))
+    }
+}
+
+/// Starts the thread; it ends with the daemon.
+pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, calls: mpsc::Sender<Call>) {
+    if rules.is_empty() {
+        return;
+    }
+    let (uid, mount) = (rustix::process::geteuid().as_raw(), mount.to_owned());
+    let begun = Appear::new(&mount, uid, Rules(rules)).and_then(|appear| {
+        let work = move || adopt_all(appear, &mount, &calls, uid);
+        std::thread::Builder::new().name("rules".into()).spawn(work)
+    });
+    if let Err(e) = begun {
+        tracing::error!("the rules of [[adopt]] adopt nothing: cgroups cannot be watched: {e}");
+    }
+}
+
+fn adopt_all(mut appear: Appear<Rules>, mount: &Path, calls: &mpsc::Sender<Call>, uid: u32) {
+    loop {
+        for path in appear.populated() {
+            let Some((at, rule)) = rule_of(appear.wanted(), mount, &path) else { continue };
+            match ask(calls, uid, request(at, rule, &path)) {
+                None => return,
+                Some(Ok(_)) => tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule"),
+                Some(Err(e)) => {
+                    tracing::warn!(rule = at + 1, "a rule adopts nothing: {} ({}). {}", e.what, e.why, e.hint)
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+        if appear.was_full() {
+            tracing::warn!(
+                "rules adopt no more than {CGROUPS_MAX} cgroups, and look into {DIRS_MAX} directories: some are left out. \
+                 Name fewer with narrower rules"
+            );
+        }
+        if let Err(e) = appear.wait() {
+            return tracing::error!("rules adopt nothing any more: cgroups cannot be watched: {e}");
+        }
+    }
+}
+
+/// Its rule, and which of them that is.
+fn rule_of<'a>(rules: &'a Rules, mount: &Path, path: &Path) -> Option<(usize, &'a AdoptRule)> {
+    let mut of_path = rules.0.iter().enumerate().filter(|(_, rule)| fits(rule, path));
+    of_path.find(|(_, rule)| rule.executable.as_deref().is_none_or(|program| executes(mount, path, program)))
+}
+
+fn executes(mount: &Path, path: &Path, program: &Path) -> bool {
+    let dir = mount.join(path.strip_prefix("/").unwrap_or(path));
+    (0..LOOKS).any(|look| {
+        if look > 0 {
+            std::thread::sleep(LOOK_PERIOD);
+        }
+        let is_it = |pid: &i32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
+        procs_below(&dir).unwrap_or_default().iter().any(is_it)
+    })
+}
+
+fn request(at: usize, rule: &AdoptRule, path: &Path) -> JobRequest {
+    let cgroup = path.to_string_lossy().into_owned();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let from = format!("rule {}: {cgroup}", at + 1);
+    JobRequest {
+        command: vec![cgroup.clone()],
+        name: Some(name.strip_suffix(".service").unwrap_or(&name).to_owned()),
+        class: rule.class,
+        cpus: rule.cpus,
+        share_max: rule.share,
+        share_from_quota: rule.share_from_quota,
+        queue: rule.queue.clone(),
+        adopt: Some(Adopt { cgroup: Some(cgroup), pid: None, from: Some(from) }),
+        ..JobRequest::default()
+    }
+}
+
+/// None when the driver has ended.
+fn ask(calls: &mpsc::Sender<Call>, uid: u32, request: JobRequest) -> Option<Answer<Reply>> {
+    let (reply, answer) = oneshot::channel();
+    let op = Op::Register(Box::new(request));
+    calls.blocking_send(Call { peer: Peer { uid, pid: None }, op, reply }).ok()?;
+    answer.blocking_recv().ok()
+}
+
+/// Whether a cgroup is meant, as far as its path says.
+fn fits(rule: &AdoptRule, path: &Path) -> bool {
+    let texts = || path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");
+    let name = texts().next_back().unwrap_or_default();
+    // A slice contains units, and is none that a rule of units means.
+    let of_unit = match (&rule.unit, &rule.slice, &rule.cgroup) {
+        (Some(unit), ..) => matches(unit, name),
+        (None, Some(_), None) => !name.ends_with(".slice"),
+        _ => true,
+    };
+    let in_slice = |slice: &String| texts().rev().skip(1).any(|part| part == slice);
+    let by_path = |pattern: &String| {
+        let parts = pattern.split('/').filter(|part| !part.is_empty());
+        parts.clone().count() == texts().count() && parts.zip(texts()).all(|(pattern, part)| matches(pattern, part))
+    };
+    of_unit && rule.slice.as_ref().is_none_or(in_slice) && rule.cgroup.as_ref().is_none_or(by_path)
+}
+
+/// Whether what is below this path may match a pattern.
+fn begins(pattern: &str, path: &Path) -> bool {
+    let parts = path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");
+    let patterns: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    parts.clone().count() < patterns.len() && parts.zip(patterns).all(|(part, pattern)| matches(pattern, part))
+}
+
+/// `*` stands for any number of characters, `?` for one.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    // Where to go on after the last star: there, and with what it stands for made longer.
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p + 1, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                None => return false,
+                Some((after, from)) => {
+                    star = Some((after, from + 1));
+                    (p, t) = (after, from + 1);
+                }
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(unit: Option<&str>, slice: Option<&str>, cgroup: Option<&str>) -> AdoptRule {
+        let text = |word: Option<&str>| word.map(str::to_owned);
+        AdoptRule { unit: text(unit), slice: text(slice), cgroup: text(cgroup), ..AdoptRule::default() }
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, text) in
+            [("llama@*.service", "llama@1.service"), ("*", "x"), ("a?c*", "abc"), ("*a*b", "xaayb"), ("", "")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("llama@*.service", "llama@1.scope"), ("a?", "a"), ("*a*b", "xaayc"), ("", "x")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+        assert!(!matches(&"*a".repeat(500), &"a".repeat(499)), "and in time");
+    }
+
+    #[test]
+    fn a_rule_fits_by_all_that_it_names() {
+        let fits = |rule: &AdoptRule, path: &str| fits(rule, Path::new(path));
+        let unit = rule(Some("llama@*.service"), None, None);
+        assert!(fits(&unit, "/system.slice/system-llama.slice/llama@1.service"));
+        assert!(!fits(&unit, "/system.slice/web.service") && !fits(&unit, "/"));
+        let slice = rule(None, Some("batch.slice"), None);
+        assert!(fits(&slice, "/batch.slice/a.service") && fits(&slice, "/batch.slice/b.slice/c.scope"));
+        assert!(!fits(&slice, "/batch.slice") && !fits(&slice, "/batch.slice/b.slice"), "slices are no units");
+        let both = rule(Some("a*"), Some("batch.slice"), None);
+        assert!(fits(&both, "/batch.slice/a.service") && !fits(&both, "/system.slice/a.service"));
+        let path = rule(None, None, Some("/x/*/job-?"));
+        assert!(fits(&path, "/x/y/job-1") && !fits(&path, "/x/job-1") && !fits(&path, "/x/y/job-1/z"));
+        let rules = Rules(vec![unit, path]);
+        assert!(rules.is(Path::new("/x/y/job-1")) && !rules.is(Path::new("/x/y")));
+        let below = |path: &str| rules.may_be_below(Path::new(path));
+        assert!(below("/") && below("/x") && below("/x/y") && below("/system.slice"));
+        assert!(!below("/x/y/job-1") && !below("/user.slice/user-1.slice/user@1.service"));
+    }
+
+    #[test]
+    fn a_job_says_which_rule_it_comes_from() {
+        let rule = AdoptRule { share: Some(0.5), ..rule(Some("*"), None, None) };
+        let request = request(1, &rule, Path::new("/a.slice/llama.service"));
+        assert_eq!((request.name.as_deref(), request.share_max), (Some("llama"), Some(0.5)));
+        assert_eq!(request.adopt.unwrap().from.as_deref(), Some("rule 2: /a.slice/llama.service"));
+    }
+}
