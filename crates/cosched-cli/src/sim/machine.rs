@@ -123,7 +123,7 @@ enum Point {
     /// D15
     NoBoostInSwitch,
     /// D15
-    BoostTimeFirst,
+    BoostTimeLast,
     /// D22
     NoTickInKernel,
     /// D22
@@ -159,7 +159,7 @@ fn finer(points: &[Point]) -> Finer {
         tick_at_zero: has(Point::TickAtZero),
         tick_in_switch: has(Point::TickInSwitch),
         no_boost_in_switch: has(Point::NoBoostInSwitch),
-        boost_time_first: has(Point::BoostTimeFirst),
+        boost_time_last: has(Point::BoostTimeLast),
         no_tick_in_kernel: has(Point::NoTickInKernel),
         interrupt_acts_first: has(Point::InterruptActsFirst),
         dispatch_before_admission: has(Point::DispatchBeforeAdmission),

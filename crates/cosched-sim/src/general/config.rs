@@ -63,8 +63,8 @@ pub struct Finer {
     pub tick_in_switch: bool,
     /// D15: no boost at a tick during a switch.
     pub no_boost_in_switch: bool,
-    /// D15: the time of a boost comes before the switch that it causes; whoever is first then gets the CPU.
-    pub boost_time_first: bool,
+    /// D15: the time of a boost follows the switch that it causes.
+    pub boost_time_last: bool,
     /// D22: a tick during kernel work does nothing.
     pub no_tick_in_kernel: bool,
     /// D22: an interrupt moves processes at its beginning, not at its end.

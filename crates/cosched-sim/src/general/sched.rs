@@ -113,7 +113,7 @@ impl<O: Observer> Sim<'_, O> {
             let mut cost_ns = 0;
             if boosts && !after {
                 cost_ns = self.periodic_boost(cpu);
-                if self.config.finer.boost_time_first {
+                if !self.config.finer.boost_time_last {
                     self.charge(cpu, std::mem::take(&mut cost_ns));
                 }
             }

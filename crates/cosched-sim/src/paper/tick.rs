@@ -81,21 +81,21 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             }
             return;
         }
+        // The boost's time is taken from the CPU at once, before the switch that it may cause (D15, D22).
+        if boost_ns > 0 {
+            self.kernel_work(n, t, Kernel::Scheduler, boost_ns);
+        }
         self.schedule(n, t);
         let stopped = self.nodes[n].cpu == Cpu::Stopped;
-        let switches = stopped && self.nodes[n].current == NOBODY && self.dispatch(n, t) && self.params.switch_ns > 0;
+        if stopped && self.nodes[n].current == NOBODY {
+            self.dispatch(n, t);
+        }
         if A == DEMAND {
             self.nodes[n].noted_job = self.current_job(n);
             self.nodes[n].noted_ns = t;
         }
-        // A boost's cost follows the switch to a new process, and precedes anything that a process does.
-        if stopped && (switches || boost_ns == 0) {
+        if stopped {
             self.start_cpu(n, t);
-        } else if stopped {
-            self.own(n);
-        }
-        if boost_ns > 0 {
-            self.kernel_work(n, t, Kernel::Scheduler, boost_ns);
         }
     }
 

@@ -129,7 +129,7 @@ fn every_point_left_open_changes_something() {
         ("PB", Finer { tick_at_zero: true, ..default }),
         ("Local", Finer { tick_in_switch: true, ..default }),
         ("PB-SB", Finer { no_boost_in_switch: true, ..default }),
-        ("PB-SB", Finer { boost_time_first: true, ..default }),
+        ("PB-SB", Finer { boost_time_last: true, ..default }),
         ("DCS", Finer { no_tick_in_kernel: true, ..default }),
         ("SB", Finer { interrupt_acts_first: true, ..default }),
         ("Local", Finer { dispatch_before_admission: true, ..default }),
@@ -141,7 +141,7 @@ fn every_point_left_open_changes_something() {
         let jobs = if finer.tick_at_zero { crowd()[..1].to_vec() } else { crowd() };
         let works: Vec<Work> = jobs.iter().copied().map(Work::Paper).collect();
         // Expensive checks make it likely that something happens meanwhile.
-        let check_ns = if finer.boost_time_first { 50 * US } else { 2 * US };
+        let check_ns = if finer.boost_time_last { 50 * US } else { 2 * US };
         let params = small(strategy.parse().unwrap());
         let config = Config::paper(Params { check_invariants: true, check_ns, ..params });
         let usual = simulate(&config.params, &jobs);
