@@ -76,7 +76,7 @@ pub(crate) fn simulate_policy(
         return Err(PyValueError::new_err(text));
     }
     let plan = plan(&description, &costs)?;
-    let params = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.params;
+    let params = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.config.params;
     let specs = &jobs.get().0;
     let works: Vec<Work> = specs.iter().map(|job| Work::Paper(*job)).collect();
     let mut hooks = Hooks { hooks, raised: None };

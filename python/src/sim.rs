@@ -1,6 +1,7 @@
 //! The simulator. Its public interface is `cosched/sim.py`.
 
 use crate::table::Table;
+use cosched_sim::general::Config;
 use cosched_sim::metrics::run_metrics;
 use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Seeds, Wanted};
 use cosched_sim::workload::TypeMix;
@@ -99,7 +100,7 @@ impl Costs {
 }
 
 pub(crate) fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
-    Plan::new(description, &|strategy, nodes| costs.params(strategy, nodes))
+    Plan::new(description, &|strategy, nodes| Config::paper(costs.params(strategy, nodes)))
         .map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn simulate_jobs(
 ) -> PyResult<(Table, String, Option<f64>)> {
     let (description, costs) = asked(description, costs)?;
     let plan = plan(&description, &costs)?;
-    let params = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.params;
+    let config = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.config;
     let specs = &jobs.get().0;
     let run = watched(
         py,
@@ -138,12 +139,12 @@ pub(crate) fn simulate_jobs(
         },
         |shared| {
             let mut watch = |now: Progress| shared.tell(now.task_iterations);
-            simulate(description.sampled, &params, specs, &mut watch)
+            simulate(description.sampled, &config, specs, &mut watch)
         },
     )?;
     let run = run.map_err(failed)?;
-    let (table, metrics) = tables(&params, specs, &run.outcome, description.bound_s)?;
-    Ok((table, metrics, run.sampling_error_s))
+    let (table, metrics) = tables(&config.params, specs, &run.outcome, description.bound_s)?;
+    Ok((table, metrics, run.sampling_ci95_s))
 }
 
 /// A row for each job, and the run's numbers as JSON.
@@ -186,18 +187,18 @@ pub(crate) fn sweep_cells(
         |shared| {
             let hooks = Hooks {
                 jobs: &jobs,
-                simulate: &|params, jobs, watch| {
-                    simulate(plan.sampled, params, jobs, &mut |now| watch(now) && !shared.stop.load(Relaxed))
+                simulate: &|config, jobs, watch| {
+                    simulate(plan.sampled, config, jobs, &mut |now| watch(now) && !shared.stop.load(Relaxed))
                 },
                 now_s: &|| begin.elapsed().as_secs_f64(),
                 progress: &|now| {
                     shared.tell((now.cells, now.cells_all, now.work, now.work_all));
                 },
             };
-            sweep::run(&plan, &Journal::default(), threads, hooks, &mut |_| Ok(()))
+            sweep::run_precisely(&plan, &Journal::default(), threads, hooks, &mut |_| Ok(()))
         },
     )?;
-    let taken = taken.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let (plan, taken) = taken.map_err(|e| PyValueError::new_err(e.to_string()))?;
     serde_json::to_string(&sweep::Table::new(&plan, &taken)).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 

@@ -104,7 +104,7 @@ impl Shape {
         };
         let basis = if job.tasks == 1 { both } else { communicate_ns };
         let (compute, io, communicate) = job.kind.percent();
-        let part = |percent: u64| (basis * percent * 2 + communicate) / (communicate * 2);
+        let part = |percent: u64| (basis * percent * params.cd_scale * 2 + communicate) / (communicate * 2);
         let (compute_ns, io_ns) = (part(compute), part(io));
         let iteration = (compute_ns + io_ns + communicate_ns).max(1);
         let iterations = (u128::from(job.exec_ns) * 2 + u128::from(iteration)) / (u128::from(iteration) * 2);
@@ -134,6 +134,20 @@ mod tests {
         assert_eq!(j3.iterations, 1130);
         let two = shape(2, 1_000_000_000, JobType::J1);
         assert_eq!((two.communicate_ns, two.compute_ns, two.io_ns), (185_480, 129_836, 55_644));
+    }
+
+    #[test]
+    fn computation_and_io_scale_at_literal_messages() {
+        let job = JobSpec {
+            arrival_ns: 0,
+            tasks: 32,
+            exec_ns: 1_000_000_000,
+            kind: JobType::J3,
+            class: cosched_core::Class::Batch,
+        };
+        let scaled = Shape::new(&job, &Params { cd_scale: 3, ..Params::paper(Strategy::Gang, 32) });
+        assert_eq!((scaled.communicate_ns, scaled.compute_ns, scaled.io_ns), (265_480, 929_180, 929_180));
+        assert_eq!(scaled.iterations, 471);
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub struct Params {
     pub tick_ns: u64,
     /// Which processes PB and SY boost.
     pub heuristic: Heuristic,
+    /// D10: how many times as long computation and I/O are as the types' shares give, while messages stay as they are; 1 to 1000.
+    pub cd_scale: u64,
     /// Readings of the paper.
     pub readings: Readings,
     /// Stop at this time; jobs that have not ended by then have no end.
@@ -146,6 +148,7 @@ impl Params {
             receive_ns: 80_000,
             tick_ns: MS,
             heuristic: Heuristic::Paper,
+            cd_scale: 1,
             readings: Readings::default(),
             end_ns: None,
             check_invariants: false,
@@ -190,6 +193,10 @@ impl Params {
         at_least_one("the multiprogramming level (MPL)", self.mpl.into())?;
         at_least_one("the quantum", self.quantum_ns)?;
         at_least_one("the tick", self.tick_ns)?;
+        if !(1..=1000).contains(&self.cd_scale) {
+            let what = format!("the scale of computation and I/O is {}", self.cd_scale);
+            return Err(ParamsError::new(what, "a whole factor is meant", "give 1 to 1000"));
+        }
         if self.spin_ns == 0 {
             let why = "a process would give up its CPU before it has looked for the message";
             return Err(ParamsError::new("the spin time is 0", why, "give more than 0 µs, if only 0.001"));

@@ -21,13 +21,13 @@ fn mean_response_s(outcome: &Outcome, jobs: &[JobSpec]) -> f64 {
 
 #[test]
 fn sampled_runs_come_near_exact_ones() {
-    let sampling = Sampling { first: 3, windows: (3, 8), ..Sampling::default() };
+    let sampling = Sampling { first: 3, windows: (3, 8), copies: 2, ..Sampling::default() };
     for strategy in ["GS", "SB"] {
         let params = Params { mpl: 3, ..Params::paper(strategy.parse::<Strategy>().unwrap(), 4) };
         let jobs = jobs();
         let exact = run(&params, &jobs, &mut Silent, &mut |_| true).unwrap();
         let (outcome, report) = run_sampled(&params, &jobs, &sampling, &mut |_| true).unwrap();
-        assert!(report.jumps > 3 && report.skipped_ns > exact.sim_end_ns / 8, "{strategy}: {report:?}");
+        assert!(report.skipped.jumps > 3 && report.skipped.skipped_ns > exact.sim_end_ns / 8, "{strategy}: {report:?}");
         assert!(outcome.events < exact.events, "{strategy}");
         let (a, b) = (mean_response_s(&exact, &jobs), mean_response_s(&outcome, &jobs));
         assert!((a - b).abs() < 0.02 * a, "{strategy}: {a} s exact, {b} s sampled");
@@ -41,7 +41,9 @@ fn sampled_runs_come_near_exact_ones() {
 #[test]
 fn sampling_is_repeatable_and_refuses_an_end() {
     let params = Params { mpl: 3, ..Params::paper("SB".parse().unwrap(), 4) };
-    let run = |params: &Params| run_sampled(params, &jobs()[..3], &Sampling::default(), &mut |_| true);
+    let run = |params: &Params| {
+        run_sampled(params, &jobs()[..3], &Sampling { copies: 2, ..Sampling::default() }, &mut |_| true)
+    };
     assert_eq!(run(&params).unwrap(), run(&params).unwrap());
     assert!(run(&Params { end_ns: Some(1), ..params }).is_err());
 }

@@ -1,8 +1,9 @@
 //! Chooses the engine that simulates.
 
+use cosched_sim::general::{Config, Work};
 use cosched_sim::paper::Sampling;
 use cosched_sim::sweep::Simulated;
-use cosched_sim::{JobSpec, Params, Progress, Silent, SimError, general, paper};
+use cosched_sim::{JobSpec, Progress, Silent, SimError, general, paper};
 
 /// Uses the fast engine if possible, with sampling if requested; otherwise the general one.
 ///
@@ -10,16 +11,29 @@ use cosched_sim::{JobSpec, Params, Progress, Silent, SimError, general, paper};
 /// Those of the engine; [`SimError::Stopped`] if `watch` has returned false.
 pub fn simulate(
     is_sampled: bool,
-    params: &Params,
+    config: &Config,
     jobs: &[JobSpec],
     mut watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Simulated, SimError> {
-    if !paper::handles(params) {
-        return general::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
+    if !is_papers(config) {
+        let works: Vec<Work> = jobs.iter().map(|job| Work::Paper(*job)).collect();
+        return general::simulate(config, &works, &mut Silent, &mut watch).map(Simulated::from);
     }
     if !is_sampled {
-        return paper::run(params, jobs, &mut Silent, &mut watch).map(Simulated::from);
+        return paper::run(&config.params, jobs, &mut Silent, &mut watch).map(Simulated::from);
     }
-    let (outcome, sampled) = paper::run_sampled(params, jobs, &Sampling::default(), &mut watch)?;
-    Ok(Simulated { outcome, sampling_error_s: Some(sampled.response_error_s) })
+    let (outcome, sampled) = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch)?;
+    Ok(Simulated { outcome, sampling_ci95_s: sampled.response_ci95_s })
+}
+
+/// Whether the fast engine can simulate this: nothing goes beyond the paper's machine.
+pub fn is_papers(config: &Config) -> bool {
+    let paper = Config {
+        bytes_per_s: config.bytes_per_s,
+        linux: config.linux,
+        local_switch_ns: config.local_switch_ns,
+        live: config.live,
+        ..Config::paper(config.params)
+    };
+    paper::handles(&config.params) && *config == paper
 }

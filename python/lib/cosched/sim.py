@@ -174,14 +174,14 @@ class Result(ArrowTable):
     """A run. One row for each job: id, tasks, type, class, exec_ns, arrival_ns, start_ns, finish_ns, wait_s, response_s, execution_s,
     slowdown, bounded_slowdown; None for what did not happen before the end of the simulation."""
 
-    def __init__(self, table: _native.Table, metrics: dict[str, Any], strategy: str, sampling_error_s: float | None) -> None:
+    def __init__(self, table: _native.Table, metrics: dict[str, Any], strategy: str, sampling_ci95_s: float | None) -> None:
         super().__init__(table)
         #: All numbers of the run, as `cosched sim run --json` has them in `metrics`.
         self.metrics = metrics
         #: The strategy's name.
         self.strategy = strategy
-        #: Of a sampled run: the estimated standard error of the mean response time.
-        self.sampling_error_s = sampling_error_s
+        #: Of a sampled run: the exact mean response time is expected within this (95 %).
+        self.sampling_ci95_s = sampling_ci95_s
 
     @property
     def finished(self) -> int:

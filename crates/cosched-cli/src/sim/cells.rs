@@ -56,7 +56,7 @@ impl Clockwork {
 
     fn show(&self, SweepProgress { cells, cells_all, resumed, work, work_all }: SweepProgress) {
         self.progress.show_part((work, work_all), || {
-            let kept = if resumed > 0 { format!(" ({resumed} from the journal)") } else { String::new() };
+            let kept = if resumed > 0 { format!(" ({resumed} already simulated)") } else { String::new() };
             format!("{cells} of {cells_all} cells{kept}")
         });
     }
@@ -74,27 +74,43 @@ pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cells.threads.map_or(cpus, |threads| threads as usize);
     let taken = with_hooks(&clockwork, plan, |hooks| {
-        sweep::run(plan, &known, threads, hooks, &mut |line| file.as_mut().map_or(Ok(()), |file| file.append(line)))
+        sweep::run_precisely(plan, &known, threads, hooks, &mut |line| {
+            file.as_mut().map_or(Ok(()), |file| file.append(line))
+        })
     })?;
     drop(clockwork);
-    Ok(Table::new(plan, &taken.map_err(failure)?))
+    let (plan, taken) = taken.map_err(failure)?;
+    let table = Table::new(&plan, &taken);
+    if let Some(precision) = plan.precision {
+        let wide = table.imprecise(precision.part);
+        if wide > 0 {
+            let part = crate::format::exact_percent(precision.part);
+            say(&format!(
+                "{wide} of {} mean response times are less precise than {part}\n  why: after {} seeds, more were not allowed\n  \
+                 hint: a larger --seeds-max, or longer lists (--count)",
+                table.rows.len(),
+                table.seeds()
+            ));
+        }
+    }
+    Ok(table)
 }
 
 /// The results in a journal, without any simulation.
-pub(crate) fn recall(plan: &Plan, journal: &Path) -> Result<Vec<Taken>, Failure> {
+pub(crate) fn recall(plan: &Plan, journal: &Path) -> Result<(Plan, Vec<Taken>), Failure> {
     let read = match File::open(journal) {
         Ok(file) => Journal::read(BufReader::new(file)).map_err(|e| unreadable(journal, &e))?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Journal::default(),
         Err(e) => return Err(unreadable(journal, &e)),
     };
-    with_hooks(&Clockwork::new(true), plan, |hooks| sweep::recall(plan, &read, hooks))?.map_err(failure)
+    with_hooks(&Clockwork::new(true), plan, |hooks| sweep::recall_precisely(plan, &read, hooks))?.map_err(failure)
 }
 
 fn with_hooks<T>(clockwork: &Clockwork, plan: &Plan, use_them: impl FnOnce(Hooks<'_>) -> T) -> Result<T, Failure> {
     let workloads = Workloads::read(plan.cells.iter().map(|cell| &cell.wanted.workload))?;
     Ok(use_them(Hooks {
         jobs: &|wanted| workloads.jobs(wanted),
-        simulate: &|params, jobs, watch| simulate(plan.sampled, params, jobs, watch),
+        simulate: &|config, jobs, watch| simulate(plan.sampled, config, jobs, watch),
         now_s: &|| clockwork.start.elapsed().as_secs_f64(),
         progress: &|progress| clockwork.show(progress),
     }))
@@ -214,6 +230,7 @@ fn tell_failures(table: &Table) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_sim::general::Config;
     use cosched_sim::sweep::{Description, Seeds};
     use cosched_sim::{Params, Strategy};
 
@@ -226,7 +243,7 @@ mod tests {
             mean_exec_s: 0.05,
             ..Description::default()
         };
-        Plan::new(&description, &|strategy: Strategy, _| Params::paper(strategy, 4)).unwrap()
+        Plan::new(&description, &|strategy: Strategy, _| Config::paper(Params::paper(strategy, 4))).unwrap()
     }
 
     fn cells() -> Cells {
@@ -241,7 +258,7 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 4);
         std::fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
-        let recalled = recall(&plan(), &path).unwrap();
+        let (_, recalled) = recall(&plan(), &path).unwrap();
         assert_eq!(recalled.iter().filter(|taken| taken.result().is_some()).count(), 3);
         assert_eq!(run(&plan(), &cells(), Some(&path)).unwrap(), whole);
         let again = std::fs::read_to_string(&path).unwrap();

@@ -1,13 +1,15 @@
 //! `cosched sim compare`: strategies on one workload.
 
 use super::cells::{self, Cells};
+use super::machine::Machine;
 use super::model::{Cost, Model, cost_us};
 use super::output::positive_seconds;
+use super::replications::Replications;
 use crate::context::Context;
 use crate::out::Failure;
 use clap::Args;
 use cosched_sim::metrics::BOUND_S;
-use cosched_sim::sweep::{Description, Plan, Seeds};
+use cosched_sim::sweep::{Description, Plan, SEEDS, Seeds};
 use cosched_sim::{Params, Strategy};
 use std::path::PathBuf;
 
@@ -35,10 +37,6 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = positive_seconds)]
     pub(crate) mean_exec_s: f64,
 
-    /// Number of replications, with consecutive seeds from --seed; the same for all strategies
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub(crate) seeds: u64,
-
     /// Jump where no job arrives or ends, once rates have settled: estimates, for long jobs of the paper's strategies
     #[arg(long, conflicts_with = "max_sim_s")]
     pub(crate) sampled: bool,
@@ -59,6 +57,12 @@ pub(crate) struct Compare {
     pub(crate) model: Model,
 
     #[command(flatten)]
+    pub(crate) replications: Replications,
+
+    #[command(flatten)]
+    pub(crate) machine: Machine,
+
+    #[command(flatten)]
     pub(crate) cells: Cells,
 }
 
@@ -69,19 +73,24 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
 }
 
 fn plan(options: &Compare) -> Result<Plan, Failure> {
-    let first = options.model.seed;
-    let description = Description {
+    let (first, seeds) = (options.model.seed, options.replications.seeds.unwrap_or(SEEDS));
+    let last = first.checked_add(seeds - 1).ok_or_else(|| {
+        let what = format!("there are no {seeds} seeds from {first} on");
+        Failure::explained(2, &what, "a seed is a 64-bit number", "give a smaller --seed")
+    })?;
+    let mut description = Description {
         strategies: options.strategies.clone(),
         workloads: vec![options.jobs.clone()],
         load: options.load.into_iter().collect(),
-        seeds: Seeds::List((first..=first.saturating_add(options.seeds - 1)).collect()),
+        seeds: Seeds::List((first..=last).collect()),
         jobs: options.count,
         mean_exec_s: options.mean_exec_s,
         bound_s: options.bound_s,
         sampled: options.sampled,
         ..Description::default()
     };
-    Plan::new(&description, &|strategy, _| params(options, strategy)).map_err(cells::failure)
+    options.replications.replace(&mut description);
+    Plan::new(&description, &|strategy, _| options.machine.config(params(options, strategy))).map_err(cells::failure)
 }
 
 fn params(options: &Compare, strategy: Strategy) -> Params {

@@ -99,7 +99,7 @@ impl Given {
                 params.switch_ns = switch_ns;
             }
             params.interrupt_ns = model.intr_us.map_or(0, |cost| cost.0);
-            params.queue_move_ns = model.qmove_us.map_or(0, |cost| cost.0);
+            params.queue_move_ns = model.rules.qmove_us.map_or(0, |cost| cost.0);
         }
         params
     }

@@ -88,11 +88,14 @@ Exit codes:
 
 pub(crate) const COMPARE: &str = "\
 All strategies get the same jobs and the same random numbers, so they are compared in pairs: RATIO is the mean response time \
-divided by that of the first strategy, and its 95 % interval is that of the pairs. With one seed, intervals are of batch means.
+divided by that of the first strategy, and its 95 % interval is that of the pairs. Intervals are over the seeds (Student's t), so one \
+seed has none. WL1 to WL8 are another list for each seed; a file is one list, of which the seeds vary the draws alone.
 
 Examples:
   cosched sim compare --strategies GS,PB,SB --jobs jobs.csv
-  cosched sim compare --jobs WL7 --load 0.6 --seeds 10 --html ten.html
+  cosched sim compare --jobs WL7 --load 0.6 --seeds 20 --html twenty.html
+  cosched sim compare --strategies GS,SB --jobs WL3 --precision 5%    as many seeds as that takes
+  cosched sim compare --jobs WL7 --model linux --cpus-per-node 4 --finer tick-in-switch
   cosched sim compare --strategies EASY,GS,PB --jobs KTH-SP2.swf.gz --nodes 100 --count 500
   cosched sim compare --jobs WL5 --skew 1.5 --json | jq -r '.[] | [.strategy, .mean_response_s] | @tsv'
 
@@ -115,7 +118,8 @@ A description (each line is optional but workloads; paths are relative to the fi
   grain      = [1]                # coarser iterations
   cs_us      = [200, 100]         # strategies without a matrix; with intr_us
   gang_cs_us = [2000, 1000]       # gangs; with quantum_ms
-  seeds      = 5                  # 1 to 5; or [7, 8]
+  seeds      = 20                 # 1 to 20; or [7, 8]
+  precision  = 0.05               # more seeds until intervals are ±5 %; with seeds_max = 200
   jobs       = 100                # to generate; with mean_exec_s = 10
   max_sim_s  = 3600               # cut longer runs
   sampled    = true               # jump through long jobs
@@ -123,6 +127,7 @@ A description (each line is optional but workloads; paths are relative to the fi
 Examples:
   cosched sim sweep load.toml --html load.html
   cosched sim sweep load.toml --dry-run
+  cosched sim sweep load.toml --precision 5% --seeds-max 400
   cosched sim sweep --strategies GS,PB --workloads WL4,WL5 --mpl 2,5,16 --csv mpl.csv
 
 Exit codes:

@@ -38,16 +38,20 @@ struct SampledJson {
     skipped_s: f64,
     jumps: u64,
     skipped_iterations: u64,
-    response_error_s: f64,
+    copies: u32,
+    mean_response_s: f64,
+    mean_response_ci95_s: Option<f64>,
 }
 
 impl From<Sampled> for SampledJson {
     fn from(sampled: Sampled) -> SampledJson {
         SampledJson {
-            skipped_s: sampled.skipped_ns as f64 / 1e9,
-            jumps: sampled.jumps,
-            skipped_iterations: sampled.skipped_iterations,
-            response_error_s: sampled.response_error_s,
+            skipped_s: sampled.skipped.skipped_ns as f64 / 1e9,
+            jumps: sampled.skipped.jumps,
+            skipped_iterations: sampled.skipped.skipped_iterations,
+            copies: sampled.copies,
+            mean_response_s: sampled.response_s,
+            mean_response_ci95_s: sampled.response_ci95_s,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::parsers::{named, positive_time};
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Finer, Live, NodeModel, Spin};
-use cosched_sim::{Params, Policy, Sharing, Wait, paper};
+use cosched_sim::{Params, Policy, Sharing, Wait};
 
 /// Options that make a [`Config`] of [`Params`].
 #[derive(Args, Clone, Debug)]
@@ -166,16 +166,4 @@ fn finer(points: &[Point]) -> Finer {
         last_owner_is_current: has(Point::LastOwnerIsCurrent),
         demand_before_consuming: has(Point::DemandBeforeConsuming),
     }
-}
-
-/// Whether the fast engine can simulate this: nothing goes beyond the paper's machine.
-pub(crate) fn is_papers(config: &Config) -> bool {
-    let paper = Config {
-        bytes_per_s: config.bytes_per_s,
-        linux: config.linux,
-        local_switch_ns: config.local_switch_ns,
-        live: config.live,
-        ..Config::paper(config.params)
-    };
-    paper::handles(&config.params) && *config == paper
 }

@@ -14,6 +14,7 @@ mod parquet;
 mod pipeline;
 mod program;
 mod progress;
+mod replications;
 mod report;
 mod run;
 mod sweep;

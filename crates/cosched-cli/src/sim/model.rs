@@ -42,6 +42,18 @@ pub(crate) struct Model {
     #[arg(long, value_name = "MS", default_value = "200", value_parser = cost_ms, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) quantum_ms: Cost,
 
+    /// Stop at this simulated time; jobs still running then have no end
+    #[arg(long, value_name = "S", value_parser = cost_s, allow_negative_numbers = true)]
+    pub(crate) max_sim_s: Option<Cost>,
+
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+}
+
+/// What no sweep varies: every command that simulates jobs has it.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Rules")]
+pub(crate) struct Rules {
     /// Moving a process between queues [default: 3]
     #[arg(long, value_name = "US", value_parser = cost_us, allow_negative_numbers = true, help_heading = "Costs")]
     pub(crate) qmove_us: Option<Cost>,
@@ -58,13 +70,13 @@ pub(crate) struct Model {
     #[arg(long, value_name = "RULE", default_value = "paper", value_parser = heuristic(), hide_possible_values = true)]
     pub(crate) heuristic: Heuristic,
 
-    /// Stop at this simulated time; jobs still running then have no end
-    #[arg(long, value_name = "S", value_parser = cost_s, allow_negative_numbers = true)]
-    pub(crate) max_sim_s: Option<Cost>,
-
     /// Check the invariants of queues after every event (slow)
     #[arg(long)]
     pub(crate) check: bool,
+
+    /// D10: computation and I/O are K times as long as the shares of a type give, while messages stay as they are
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    cd_scale: u64,
 
     #[command(flatten)]
     readings: ReadingArgs,
@@ -135,16 +147,26 @@ impl Model {
             switch_ns: self.cs_us.map_or(paper.switch_ns, |cost| cost.0),
             interrupt_ns: self.intr_us.map_or(paper.interrupt_ns, |cost| cost.0),
             quantum_ns: self.quantum_ms.0,
-            queue_move_ns: self.qmove_us.map_or(paper.queue_move_ns, |cost| cost.0),
+            end_ns: self.max_sim_s.map(|end| end.0),
+            ..self.rules.params(paper)
+        };
+        params.coarser(self.grain)
+    }
+}
+
+impl Rules {
+    /// These parameters under the rules.
+    pub(crate) fn params(&self, params: Params) -> Params {
+        Params {
+            queue_move_ns: self.qmove_us.map_or(params.queue_move_ns, |cost| cost.0),
             check_ns: self.check_us.0,
             spin_ns: self.spin_us.0,
             heuristic: self.heuristic,
+            cd_scale: self.cd_scale,
             readings: self.readings.readings(),
-            end_ns: self.max_sim_s.map(|end| end.0),
             check_invariants: self.check,
-            ..paper
-        };
-        params.coarser(self.grain)
+            ..params
+        }
     }
 }
 

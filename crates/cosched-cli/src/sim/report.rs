@@ -1,7 +1,7 @@
 //! `cosched sim report`: figures and tables of a sweep's results so far, without any simulation.
 
 use super::cells::{self, Cells, recall};
-use super::sweep::{Axes, journal, plan, title};
+use super::sweep::{Settings, journal, plan, title};
 use crate::context::Context;
 use crate::out::{Failure, say};
 use clap::Args;
@@ -17,7 +17,7 @@ pub(crate) struct Report {
     pub(crate) file: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) axes: Axes,
+    pub(crate) settings: Settings,
 
     /// The sweep's journal [default: FILE's name with .cells.jsonl, or sweep.cells.jsonl]
     #[arg(long, value_name = "FILE", help_heading = cells::RUNNING)]
@@ -29,9 +29,9 @@ pub(crate) struct Report {
 
 pub(crate) fn report(context: &Context, options: &Report) -> Result<u8, Failure> {
     let file = options.file.as_deref();
-    let plan = plan(file, &options.axes)?;
+    let plan = plan(file, &options.settings)?;
     let journal = journal(options.journal.as_deref(), file);
-    let taken = recall(&plan, &journal)?;
+    let (plan, taken) = recall(&plan, &journal)?;
     let missing = taken.iter().filter(|taken| taken.result().is_none()).count();
     if missing == plan.cells.len() {
         return Err(Failure::explained(

@@ -1,6 +1,6 @@
 //! `cosched sim run`.
 
-use super::machine::{self, Machine};
+use super::machine::Machine;
 use super::model::Model;
 use super::output::{self, Outputs};
 use super::progress::watch;
@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Work};
 use cosched_sim::paper::{Sampled, Sampling};
 use cosched_sim::{JobSpec, Observer, Outcome, Silent, Strategy, general, paper};
+use cosched_study::engine::is_papers;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -80,8 +81,7 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     } else {
         simulate(&config, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
     };
-    let mut metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
-    metrics.offered_load = metrics.offered_load.map(|load| load / f64::from(config.cpus_per_node));
+    let metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
     recorder.finish(&options.jobs, &params, &jobs, &timed, &metrics)?;
     if options.outputs.use_stdout() {
         return Ok(0);
@@ -102,7 +102,7 @@ pub(crate) fn simulate(
     observer: &mut impl Observer,
     quiet: bool,
 ) -> Result<Timed, Failure> {
-    let fast = machine::is_papers(config);
+    let fast = is_papers(config);
     if engine == Engine::Fast && !fast {
         return Err(not_fast(config, "leave --engine out"));
     }
@@ -120,7 +120,7 @@ pub(crate) fn simulate(
 
 /// Simulates with jumps over steady intervals.
 fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failure> {
-    if !machine::is_papers(config) {
+    if !is_papers(config) {
         return Err(not_fast(config, "leave --sampled out"));
     }
     let mut watch = watch(quiet);

@@ -1,6 +1,9 @@
 //! `cosched sim sweep`: all varied parameters, from a file and from options.
 
 use super::cells::{self, Cells};
+use super::machine::Machine;
+use super::model::Rules;
+use super::replications::Replications;
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::Args;
@@ -18,7 +21,7 @@ pub(crate) struct Sweep {
     pub(crate) file: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) axes: Axes,
+    pub(crate) settings: Settings,
 
     /// Results of finished cells, which are not computed again [default: FILE's name with .cells.jsonl, or
     /// sweep.cells.jsonl]
@@ -31,6 +34,22 @@ pub(crate) struct Sweep {
 
     #[command(flatten)]
     pub(crate) cells: Cells,
+}
+
+/// What is simulated.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Settings {
+    #[command(flatten)]
+    pub(crate) axes: Axes,
+
+    #[command(flatten)]
+    pub(crate) replications: Replications,
+
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+
+    #[command(flatten)]
+    pub(crate) machine: Machine,
 }
 
 /// What varies; several values are separated by commas.
@@ -70,9 +89,6 @@ pub(crate) struct Axes {
     /// Quanta of gangs
     #[arg(long, value_name = "MS,…", value_delimiter = ',', allow_negative_numbers = true)]
     quantum_ms: Option<Vec<f64>>,
-    /// Replications: seeds 1 to N
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    seeds: Option<u64>,
     /// Jobs to generate, or to take from a trace
     #[arg(long, value_name = "N")]
     count: Option<usize>,
@@ -109,7 +125,6 @@ impl Axes {
         put(&self.intr_us, &mut description.intr_us);
         put(&self.gang_cs_us, &mut description.gang_cs_us);
         put(&self.quantum_ms, &mut description.quantum_ms);
-        put(&self.seeds.map(Seeds::Count), &mut description.seeds);
         put(&self.count, &mut description.jobs);
         put(&self.mean_exec_s, &mut description.mean_exec_s);
         put(&self.bound_s, &mut description.bound_s);
@@ -119,7 +134,7 @@ impl Axes {
 }
 
 pub(crate) fn sweep(context: &Context, options: &Sweep) -> Result<u8, Failure> {
-    let plan = plan(options.file.as_deref(), &options.axes)?;
+    let plan = plan(options.file.as_deref(), &options.settings)?;
     let journal = journal(options.journal.as_deref(), options.file.as_deref());
     if options.dry_run {
         return dry_run(&plan, &journal, context.json);
@@ -129,10 +144,17 @@ pub(crate) fn sweep(context: &Context, options: &Sweep) -> Result<u8, Failure> {
 }
 
 /// The plan from a file and options. The default is 32 nodes.
-pub(crate) fn plan(file: Option<&Path>, axes: &Axes) -> Result<Plan, Failure> {
+pub(crate) fn plan(file: Option<&Path>, settings: &Settings) -> Result<Plan, Failure> {
     let mut description = file.map(read).transpose()?.unwrap_or_default();
+    let Settings { axes, replications, rules, machine } = settings;
     axes.replace(&mut description);
-    Plan::new(&description, &|strategy, nodes| Params::paper(strategy, nodes.unwrap_or(32))).map_err(cells::failure)
+    replications.replace(&mut description);
+    if let Some(seeds) = replications.seeds {
+        description.seeds = Seeds::Count(seeds);
+    }
+    let base =
+        |strategy, nodes: Option<u32>| machine.config(rules.params(Params::paper(strategy, nodes.unwrap_or(32))));
+    Plan::new(&description, &base).map_err(cells::failure)
 }
 
 /// The path of the journal.
@@ -176,12 +198,16 @@ struct Listed {
 }
 
 fn dry_run(plan: &Plan, journal: &Path, json: bool) -> Result<u8, Failure> {
-    let taken = cells::recall(plan, journal)?;
+    let (plan, taken) = cells::recall(plan, journal)?;
     let listed: Vec<Listed> = plan
         .cells
         .iter()
         .zip(&taken)
-        .map(|(cell, taken)| Listed { cell: cell.label(), seed: cell.params.seed, is_done: taken.result().is_some() })
+        .map(|(cell, taken)| Listed {
+            cell: cell.label(),
+            seed: cell.config.params.seed,
+            is_done: taken.result().is_some(),
+        })
         .collect();
     if json {
         print_json(&listed)?;
@@ -198,6 +224,12 @@ fn dry_run(plan: &Plan, journal: &Path, json: bool) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::FromArgMatches;
+
+    fn settings(words: &[&str]) -> Settings {
+        let command = Settings::augment_args(clap::Command::new("sweep").no_binary_name(true));
+        Settings::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
+    }
 
     fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -210,22 +242,21 @@ mod tests {
     fn options_replace_what_the_file_has() {
         let (directory, path) =
             written("strategies = [\"GS\", \"PB\"]\nworkloads = [\"WL3\", \"my.csv\"]\nmpl = [2, 5]\nseeds = [7]\n");
-        let axes = Axes { mpl: Some(vec![3]), nodes: Some(vec![8]), ..Axes::default() };
-        let plan = plan(Some(&path), &axes).unwrap();
+        let plan = plan(Some(&path), &settings(&["--mpl", "3", "--nodes", "8", "--finer", "tick-at-zero"])).unwrap();
         let labels: Vec<String> = plan.cells.iter().map(cosched_sim::sweep::Cell::label).collect();
         assert_eq!(labels.len(), 4);
         assert_eq!(labels[0], "GS WL3 load=0.7 p=8 mpl=3 s=0.2 cs=2000us q=200ms");
         assert!(labels[2].contains(&*directory.path().join("my.csv").to_string_lossy()), "{labels:?}");
-        assert!(plan.cells.iter().all(|cell| cell.params.seed == 7));
+        assert!(plan.cells.iter().all(|cell| cell.config.params.seed == 7 && cell.config.finer.tick_at_zero));
     }
 
     #[test]
     fn mistakes_in_a_description_have_their_line() {
         let (_directory, path) = written("workloads = [\"WL3\"]\nstrategy = [\"GS\"]\n");
-        let failure = plan(Some(&path), &Axes::default()).unwrap_err();
+        let failure = plan(Some(&path), &settings(&[])).unwrap_err();
         assert!(failure.message.contains("is not a description") && failure.message.contains("line 2"), "{failure:?}");
         assert!(failure.message.contains("unknown field `strategy`"), "{failure:?}");
-        let failure = plan(None, &Axes::default()).unwrap_err();
+        let failure = plan(None, &settings(&[])).unwrap_err();
         assert!(failure.code == 2 && failure.message.contains("no workloads"), "{failure:?}");
     }
 

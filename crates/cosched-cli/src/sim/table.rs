@@ -5,8 +5,9 @@ use crate::format::percent;
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::Params;
 use cosched_sim::metrics::{Estimate, RunMetrics, Summary};
+use cosched_sim::paper::Sampled;
 use cosched_sim::report::short;
-use cosched_sim::sweep::{Row, Table};
+use cosched_sim::sweep::{Row, SEEDS, Table};
 
 /// The summary of one run.
 pub(crate) fn run(source: &str, params: &Params, timed: &Timed, metrics: &RunMetrics) -> String {
@@ -24,7 +25,33 @@ pub(crate) fn run(source: &str, params: &Params, timed: &Timed, metrics: &RunMet
         short(metrics.sim_end_s),
         short(timed.wall_s)
     );
-    head + &quantities(metrics) + "\n" + &machine(metrics)
+    let estimate = timed.sampled.as_ref().map_or(String::new(), |sampled| estimated(sampled, metrics));
+    head + &estimate + &quantities(metrics) + &steady(metrics) + "\n" + &machine(metrics)
+}
+
+/// That it is an estimate, and how good.
+fn estimated(Sampled { skipped, copies, response_s, response_ci95_s }: &Sampled, metrics: &RunMetrics) -> String {
+    let half = response_ci95_s.map_or(String::new(), |half| format!(" ±{} s (95 %)", short(half)));
+    let part = percent(skipped.skipped_ns as f64 / 1e9 / metrics.sim_end_s.max(f64::MIN_POSITIVE));
+    format!(
+        "ESTIMATE by sampling: mean response {} s{half}, from {copies} copies with other draws.\n{part} of the simulated time \
+         was skipped, in {} jumps; the numbers below are those of a typical copy.\n\n",
+        short(*response_s),
+        skipped.jumps
+    )
+}
+
+/// The mean without the warm-up, and that one run has no interval.
+fn steady(metrics: &RunMetrics) -> String {
+    let steady = match metrics.steady {
+        Some(steady) => format!(
+            "mean response {} s without the first {} jobs, the warm-up (MSER-5)",
+            short(steady.mean),
+            steady.warm_up_jobs
+        ),
+        None => "the response times have not settled, or there are fewer than 50 jobs: no warm-up was found".to_owned(),
+    };
+    format!("{steady}\none run has no intervals: `cosched sim compare` gives them, over several seeds\n")
 }
 
 fn quantities(metrics: &RunMetrics) -> String {
@@ -39,7 +66,6 @@ fn quantities(metrics: &RunMetrics) -> String {
     let columns = [
         words("", 0),
         numbers("MEAN", 0),
-        numbers("±95%", 0),
         numbers("RMS", 3),
         numbers("MEDIAN", 0),
         numbers("P95", 2),
@@ -48,8 +74,7 @@ fn quantities(metrics: &RunMetrics) -> String {
     ];
     let row = |(name, summary): (&str, Option<Summary>)| {
         let s = summary?;
-        let half = s.ci95.map_or("-".to_owned(), short);
-        let cells = [name.to_owned(), short(s.mean), half, short(s.rms), short(s.median), short(s.p95), short(s.p99)];
+        let cells = [name.to_owned(), short(s.mean), short(s.rms), short(s.median), short(s.p95), short(s.p99)];
         Some(cells.into_iter().chain([short(s.max)]).map(Cell::from).collect())
     };
     let rows: Vec<Vec<Cell>> = list.into_iter().filter_map(row).collect();
@@ -106,9 +131,9 @@ fn inputs() -> Vec<Part> {
     vec![
         part(words("WORKLOAD", 0), |row| row.cell.wanted.workload.clone()),
         part(numbers("LOAD", 0), |row| row.cell.wanted.load.map(|load| load.to_string()).unwrap_or_default()),
-        part(numbers("NODES", 0), |row| row.cell.params.nodes.to_string()),
-        part(numbers("MPL", 0), |row| row.cell.params.mpl.to_string()),
-        part(numbers("SKEW", 0), |row| percent(row.cell.params.skew)),
+        part(numbers("NODES", 0), |row| row.cell.config.params.nodes.to_string()),
+        part(numbers("MPL", 0), |row| row.cell.config.params.mpl.to_string()),
+        part(numbers("SKEW", 0), |row| percent(row.cell.config.params.skew)),
         part(numbers("GRAIN", 0), |row| row.cell.grain.to_string()),
     ]
 }
@@ -117,17 +142,17 @@ fn inputs() -> Vec<Part> {
 fn costs() -> Vec<Part> {
     let part = |column, of| Part { column, of };
     vec![
-        part(numbers("CS US", 0), |row| short(row.cell.params.switch_ns as f64 / 1e3)),
+        part(numbers("CS US", 0), |row| short(row.cell.config.params.switch_ns as f64 / 1e3)),
         part(numbers("INTR US", 0), |row| {
-            if row.cell.params.strategy.is_gang() {
+            if row.cell.config.params.strategy.is_gang() {
                 "-".into()
             } else {
-                short(row.cell.params.interrupt_ns as f64 / 1e3)
+                short(row.cell.config.params.interrupt_ns as f64 / 1e3)
             }
         }),
         part(numbers("Q MS", 0), |row| {
-            if row.cell.params.strategy.has_turns() {
-                short(row.cell.params.quantum_ns as f64 / 1e6)
+            if row.cell.config.params.strategy.has_turns() {
+                short(row.cell.config.params.quantum_ns as f64 / 1e6)
             } else {
                 "-".into()
             }
@@ -154,15 +179,15 @@ fn outputs() -> Vec<Part> {
 
 /// The table of a sweep or a comparison, with notes.
 pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
-    let strategy = Part { column: words("STRATEGY", 0), of: |row| row.cell.params.strategy.to_string() };
+    let strategy = Part { column: words("STRATEGY", 0), of: |row| row.cell.config.params.strategy.to_string() };
     let mut parts = vec![strategy];
     parts.extend(inputs().into_iter().filter(|part| differ(table, part.of)));
     if have_cost_variants(table) {
         parts.extend(costs().into_iter().filter(|part| differ(table, part.of)));
     }
     parts.extend(outputs());
-    if table.rows.iter().any(|row| row.value("sampling_error_s").is_some()) {
-        parts.push(Part { column: numbers("SAMPLING S", 0), of: |row| mean(row, "sampling_error_s", short) });
+    if table.rows.iter().any(|row| row.value("sampling_ci95_s").is_some()) {
+        parts.push(Part { column: numbers("SAMPLING S", 0), of: |row| mean(row, "sampling_ci95_s", short) });
     }
     if table.rows.iter().any(|row| row.unfinished > 0) {
         parts.push(Part { column: numbers("NOT ENDED", 0), of: |row| row.unfinished.to_string() });
@@ -177,19 +202,31 @@ pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
 }
 
 fn notes(table: &Table) -> String {
-    let seeds = table.seeds();
-    let interval = if seeds > 1 {
-        format!("over {seeds} seeds")
-    } else {
-        "of batch means within the run, as there is one seed".to_owned()
+    let mut text = match table.seeds() {
+        0 | 1 => "\nRATIO: mean response over the first strategy's. There are no intervals\n  why: one run does not say how much of \
+                  a difference is chance\n  hint: several seeds, as --seeds 20\n"
+            .to_owned(),
+        seeds => format!(
+            "\n±: 95 % intervals over {seeds} seeds (Student's t). RATIO: mean response over the first strategy's, in pairs.\n"
+        ),
     };
-    let mut text =
-        format!("\n±: 95 % intervals {interval}. RATIO: mean response over the first strategy's, in pairs.\n");
+    if (2..SEEDS as usize).contains(&table.seeds()) {
+        text += &format!("With fewer than {SEEDS} seeds the intervals cover less than 95 %.\n");
+    }
+    let mut single: Vec<&str> = table.single_lists().collect();
+    single.dedup();
+    for workload in single {
+        let name = std::path::Path::new(workload).file_name().map_or(workload.into(), |name| name.to_string_lossy());
+        text += &format!(
+            "{name} is one list of jobs for all seeds, which vary the draws of computation and I/O alone: the intervals \
+             are those of this list.\n"
+        );
+    }
     if table.rows.iter().any(|row| row.unfinished > 0) {
         text += "Jobs that had not ended when their run was cut are excluded from the means, which are therefore too small.\n";
     }
-    if table.rows.iter().any(|row| row.value("sampling_error_s").is_some()) {
-        text += "SAMPLING S: estimated standard error of the mean response caused by jumps.\n";
+    if table.rows.iter().any(|row| row.value("sampling_ci95_s").is_some()) {
+        text += "Estimates by sampling. SAMPLING S: the exact mean response of a run is expected within this (95 %).\n";
     }
     text
 }
@@ -200,7 +237,9 @@ fn differ(table: &Table, of: fn(&Row) -> String) -> bool {
 
 /// Whether a strategy occurs with several costs.
 fn have_cost_variants(table: &Table) -> bool {
-    let twins = |a: &Row, b: &Row| a.cell.is_rival_of(&b.cell) && a.cell.params.strategy == b.cell.params.strategy;
+    let twins = |a: &Row, b: &Row| {
+        a.cell.is_rival_of(&b.cell) && a.cell.config.params.strategy == b.cell.config.params.strategy
+    };
     table.rows.windows(2).any(|pair| twins(&pair[0], &pair[1]))
 }
 

@@ -47,8 +47,14 @@ pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Sour
     })?;
     match &source {
         Source::Jobs(_) => {}
-        Source::Swf { report, .. } => {
+        Source::Swf { report, header, .. } => {
             tell(path, report);
+            if let Some(size) = header.unusable_size() {
+                say(&format!(
+                    "{shown}: MaxProcs or MaxNodes is {size}: not a number from 1 to {}, so not used",
+                    u32::MAX
+                ));
+            }
             if strict && report.malformed > 0 {
                 let what = format!("{shown}: {} invalid lines", report.malformed);
                 let hint = "fix the lines listed above";

@@ -113,11 +113,19 @@ fn what_cannot_be_written_is_told_with_a_code() {
 fn bad_sweeps_are_refused() {
     let place = Place::new();
     let jobs = jobs(&place);
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["compare", "-s", "GS,XB", "--jobs", &jobs], 2, "'XB' is not a strategy"),
         (&["compare", "-s", "GS", "--jobs", "/nonexistent.csv"], 1, "cannot open /nonexistent.csv"),
         (&["compare", "-s", "GS", "--jobs", &jobs, "--mpl", "0"], 2, "at least 1"),
         (&["compare", "-s", "GS", "--jobs", &jobs, "--nodes", "2"], 1, "has 4 tasks"),
+        (
+            &["compare", "-s", "GS", "--jobs", &jobs, "--seed", "18446744073709551615", "--seeds", "3"],
+            2,
+            "no 3 seeds from",
+        ),
+        (&["compare", "-s", "GS", "--jobs", &jobs, "--precision", "0%"], 2, "as 5%"),
+        (&["compare", "-s", "GS", "--jobs", &jobs, "--seeds-max", "50"], 2, "--precision"),
+        (&["sweep", "-w", "WL3", "--cpus-per-node", "0"], 2, "0 is not in 1..=1024"),
         (&["sweep", "/nonexistent.toml"], 1, "cannot read /nonexistent.toml"),
         (&["sweep", "-w", "WL3", "--mpl", "0"], 2, "(MPL) is 0"),
         (&["sweep", "-w", "WL3", "--cs-us=-1"], 2, "cs_us is -1"),
@@ -177,6 +185,93 @@ fn tables_of_comparisons() {
     assert!(rows[0]["response_ratio"].is_null() && rows[1]["response_ratio"].is_number());
     // The number of threads and the terminal make no difference.
     assert_eq!(place.output(&[&words[..], &["--threads", "1"]].concat()).stdout, output.stdout);
+}
+
+#[test]
+fn comparisons_take_every_option_of_a_run() {
+    let place = Place::new();
+    let jobs = jobs(&place);
+    let responses = |words: &[&str], more: &[&str]| -> Vec<f64> {
+        let output = place.output(&[&["--json", "sim"], words, &MACHINE, more].concat());
+        assert!(output.status.success(), "{more:?}: {}", text(&output.stderr));
+        let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+        rows.as_array()
+            .map_or(std::slice::from_ref(&rows), Vec::as_slice)
+            .iter()
+            .map(|row| row.pointer("/metrics/response_s/mean").unwrap_or(&row["mean_response_s"]).as_f64().unwrap())
+            .collect()
+    };
+    let cases: [&[&str]; 6] = [
+        &["--finer", "tick-in-switch,boost-time-last"],
+        &["--model", "linux", "--slice-ms", "1"],
+        &["--cpus-per-node", "2"],
+        &["--pb-lag", "1"],
+        &["--cd-scale", "3"],
+        &["--check-us", "20"],
+    ];
+    let plain = responses(&["run", "-s", "PB-SY", "--jobs", &jobs], &[]);
+    for more in cases {
+        let one = responses(&["run", "-s", "PB-SY", "--jobs", &jobs], more);
+        assert_ne!(one, plain, "{more:?} changes something");
+        let compared = responses(&["compare", "-s", "PB-SY", "--jobs", &jobs, "--seeds", "1"], more);
+        let swept =
+            responses(&["sweep", "-s", "PB-SY", "-w", &jobs, "--seeds", "1", "--journal", &path(&place, "j")], more);
+        assert_eq!((&one, &one), (&compared, &swept), "{more:?}");
+    }
+}
+
+#[test]
+fn runs_are_as_many_as_a_precision_needs() {
+    let place = Place::new();
+    let compare =
+        ["sim", "compare", "-s", "GS,SB", "--jobs", "WL3", "--count", "6", "--mean-exec-s", "0.1", "--nodes", "4"];
+    let output = place.output(&[&["--json"], &compare[..], &["--precision", "30%"]].concat());
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    for row in &rows {
+        assert!(number(row, "mean_response_s_ci95") <= 0.3 * number(row, "mean_response_s"), "{row}");
+        assert!(
+            number(row, "seeds") >= 20.0 && row["seeds"] == row["job_lists"],
+            "each seed has a list of its own: {row}"
+        );
+    }
+    let output = place.output(&[&compare[..], &["--precision", "0.5%", "--seeds-max", "21"]].concat());
+    assert!(
+        text(&output.stderr).contains("2 of 2 mean response times are less precise than 0.5%"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn it_is_said_what_intervals_are_not() {
+    let place = Place::new();
+    let jobs = jobs(&place);
+    let told = |more: &[&str]| {
+        let output = place.output(&[&["sim", "compare", "-s", "GS,SB", "--jobs", &jobs][..], &MACHINE, more].concat());
+        text(&output.stdout).to_owned()
+    };
+    let one = told(&["--seeds", "1"]);
+    assert!(
+        one.contains("There are no intervals") && one.contains("hint: several seeds") && !one.contains('±'),
+        "{one}"
+    );
+    let several = told(&["--seeds", "12"]);
+    assert!(several.contains("is one list of jobs for all seeds") && several.contains("over 12 seeds"), "{several}");
+}
+
+#[test]
+fn an_estimate_says_that_it_is_one() {
+    let place = Place::new();
+    let long = path(&place, "long.csv");
+    fs::write(&long, "arrival_s,tasks,exec_s,type\n0,4,60,J3\n1,2,50,J1\n").unwrap();
+    let words = ["sim", "run", "-s", "GS", "--nodes", "4", "--sampled", "--jobs", &long];
+    let output = place.output(&words);
+    let page = text(&output.stdout);
+    assert!(page.contains("ESTIMATE by sampling: mean response") && page.contains("from 8 copies"), "{page}");
+    let json = place.output(&[&["--json"], &words[..]].concat());
+    let sampled = serde_json::from_slice::<Value>(&json.stdout).unwrap()["sampled"].clone();
+    assert!(sampled["jumps"].as_u64() > Some(0) && sampled["mean_response_ci95_s"].is_number(), "{sampled}");
 }
 
 #[test]

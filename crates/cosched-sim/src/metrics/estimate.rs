@@ -1,4 +1,7 @@
 //! Means with intervals, and pairs against each other.
+//!
+//! Intervals come from independent replications alone (decision 0059): jobs of one run share their circumstances, and near
+//! saturation even twenty batches of a hundred jobs do, so what a single run says of its own error is far too little.
 
 use super::student::t_975;
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,18 @@ impl Estimate {
         Some(Estimate { mean, ci95: half_width(squares, values.len()), n: values.len() as u64 })
     }
 
+    /// The same of quantities above 0, as times. Their means over replications are skewed to the right: a sample without a
+    /// very long one has a small mean and a small spread at once, and Student's interval ends below the truth (decision 0059).
+    /// So the interval is the widest of Student's, its upper side with Hall's correction for skewness (1992), and Cox's for
+    /// the mean of a log-normal quantity (Olsson 2005). None where that is beyond all numbers.
+    pub fn of_positive(values: &[f64]) -> Option<Estimate> {
+        let plain = Estimate::of(values)?;
+        let (Some(half), true) = (plain.ci95, values.iter().all(|value| *value > 0.0)) else { return Some(plain) };
+        let widest = half.max(hall(values, plain.mean)).max(cox(values, plain.mean));
+        let ci95 = if half == 0.0 { plain.ci95 } else { Some(widest).filter(|half| half.is_finite()) };
+        Some(Estimate { ci95, ..plain })
+    }
+
     /// Whether the interval excludes this value: a difference from it is significant at 5 %.
     pub fn excludes(&self, value: f64) -> bool {
         self.ci95.is_some_and(|half| (self.mean - value).abs() > half)
@@ -40,20 +55,30 @@ fn half_width(squares: f64, n: usize) -> Option<f64> {
     Some(t * libm::sqrt(squares / degrees as f64 / n as f64))
 }
 
-/// Fewest jobs of which batches are made.
-const BATCHED_MIN: usize = 20;
+/// How far above their mean Hall's interval of these values ends; 0 of fewer than three.
+fn hall(values: &[f64], mean: f64) -> f64 {
+    let n = values.len() as f64;
+    let moment = |power: i32| values.iter().map(|x| (x - mean).powi(power)).sum::<f64>() / n;
+    let Some(t) = t_975(values.len() as u64 - 1).filter(|_| values.len() > 2) else { return 0.0 };
+    let (second, third) = (moment(2), moment(3));
+    if second == 0.0 {
+        return 0.0;
+    }
+    let skewness = third / (second * libm::sqrt(second)) * libm::sqrt(n * (n - 1.0)) / (n - 2.0);
+    let error = libm::sqrt(second / (n - 1.0));
+    error * (t + skewness.max(0.0) * (1.0 + 2.0 * t * t) / (6.0 * libm::sqrt(n)))
+}
 
-/// Means of 20 batches of consecutive values (10 batches below 40 values; none below 20), whose sizes differ by one at
-/// most. Jobs that follow each other share their circumstances, so their own deviations would make intervals that are
-/// far too narrow; batches are nearly independent.
-pub fn batch_means(values: &[f64]) -> Option<Vec<f64>> {
-    let n = values.len();
-    let batches = match n {
-        0..BATCHED_MIN => return None,
-        BATCHED_MIN..40 => 10,
-        _ => 20,
-    };
-    (0..batches).map(|k| mean(&values[k * n / batches..(k + 1) * n / batches])).collect()
+/// How far from their mean the further end of Cox's interval of these values is.
+fn cox(values: &[f64], mean: f64) -> f64 {
+    let n = values.len() as f64;
+    let logs: Vec<f64> = values.iter().map(|value| libm::log(*value)).collect();
+    let middle = logs.iter().sum::<f64>() / n;
+    let variance = logs.iter().map(|log| (log - middle) * (log - middle)).sum::<f64>() / (n - 1.0);
+    let Some(t) = t_975(values.len() as u64 - 1) else { return 0.0 };
+    let h = t * libm::sqrt(variance / n + variance * variance / (2.0 * (n - 1.0)));
+    let side = |sign: f64| (libm::exp(middle + variance / 2.0 + sign * h) - mean).abs();
+    side(1.0).max(side(-1.0))
 }
 
 /// The mean of the differences of pairs: values that came from the same seeds (common random numbers). None when the
@@ -99,6 +124,32 @@ mod tests {
     }
 
     #[test]
+    fn times_have_an_interval_for_skewed_quantities() {
+        let e = std::f64::consts::E;
+        let positive = Estimate::of_positive(&[1.0, e, e * e]).unwrap();
+        // Logarithms 0, 1, 2: mean 1, variance 1; h = t(2) · √(1/3 + 1/4) = 3.286092; exp(1.5 + h) is the far end.
+        let h = 4.302_652_729_749 * (1.0_f64 / 3.0 + 0.25).sqrt();
+        assert!(close(positive.mean, (1.0 + e + e * e) / 3.0));
+        assert!(close(positive.ci95.unwrap(), (1.5 + h).exp() - positive.mean), "{positive:?}");
+        // One of ten above the others: mean 100.1, standard error 0.1, adjusted skewness √10.
+        let far: Vec<f64> = (0..10).map(|k| if k == 0 { 101.0 } else { 100.0 }).collect();
+        let (plain, positive) = (Estimate::of(&far).unwrap(), Estimate::of_positive(&far).unwrap());
+        let t = 2.262_157_163_f64;
+        let by_hand = 0.1 * (t + 10.0_f64.sqrt() * (1.0 + 2.0 * t * t) / (6.0 * 10.0_f64.sqrt()));
+        assert!(
+            (plain.ci95.unwrap() - 0.1 * t).abs() < 1e-9 && (positive.ci95.unwrap() - by_hand).abs() < 1e-6,
+            "{positive:?}"
+        );
+        let narrow = [100.0, 101.0, 99.0, 100.5, 99.5];
+        let (plain, positive) = (Estimate::of(&narrow).unwrap(), Estimate::of_positive(&narrow).unwrap());
+        assert!((positive.ci95.unwrap() / plain.ci95.unwrap() - 1.0).abs() < 0.02, "little spread is no skew");
+        assert_eq!(Estimate::of_positive(&[2.0, 2.0]).unwrap().ci95, Some(0.0));
+        assert_eq!(Estimate::of_positive(&[0.0, 1.0]), Estimate::of(&[0.0, 1.0]));
+        assert_eq!(Estimate::of_positive(&[1e-300, 1e300]).unwrap().ci95, None);
+        assert_eq!(Estimate::of_positive(&[7.0]).unwrap().ci95, None);
+    }
+
+    #[test]
     fn pairs_are_compared_by_their_differences() {
         let (x, y) = ([10.0, 21.0, 29.0], [5.0, 10.0, 15.0]);
         let d = difference(&x, &y).unwrap();
@@ -114,15 +165,5 @@ mod tests {
     fn exactly_proportional_pairs_have_no_spread() {
         let r = ratio(&[3.0, 6.0, 9.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((r.mean, r.ci95), (3.0, Some(0.0)));
-    }
-
-    #[test]
-    fn batches_cover_all_values_once() {
-        let values: Vec<f64> = (0..47).map(f64::from).collect();
-        let batches = batch_means(&values).unwrap();
-        assert_eq!(batches.len(), 20);
-        assert_eq!((batches[0], batches[19]), (0.5, 45.0));
-        assert_eq!(batch_means(&values[..20]).unwrap(), (0..10).map(|k| f64::from(k) * 2.0 + 0.5).collect::<Vec<_>>());
-        assert_eq!(batch_means(&values[..19]), None);
     }
 }

@@ -9,14 +9,16 @@ mod csv;
 mod estimate;
 mod job;
 mod run;
+mod steady;
 mod student;
 mod summary;
 
 pub(crate) use batsim::intervals;
 pub use batsim::{interval_set, write_batsim_jobs};
 pub use csv::{seconds, write_jobs_csv};
-pub use estimate::{Estimate, batch_means, difference, mean, ratio};
+pub use estimate::{Estimate, difference, mean, ratio};
 pub use job::{BOUND_S, JobMetrics, job_metrics};
 pub use run::{CpuShares, RunMetrics, Utilisation, run_metrics};
+pub use steady::Steady;
 pub use student::t_975;
 pub use summary::{Summary, quantile};

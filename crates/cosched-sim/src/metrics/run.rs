@@ -1,6 +1,7 @@
 //! The metrics of a run: one object for JSON, tables and sweeps.
 
 use super::job::{JobMetrics, job_metrics};
+use super::steady::Steady;
 use super::summary::Summary;
 use crate::job::{JobSpec, Shape};
 use crate::outcome::Outcome;
@@ -18,6 +19,8 @@ pub struct RunMetrics {
     pub finished: u64,
     /// Response times in s.
     pub response_s: Option<Summary>,
+    /// What is left of them without the warm-up; none when they have not settled.
+    pub steady: Option<Steady>,
     /// Times in the arrival queue, in s.
     pub wait_s: Option<Summary>,
     /// Times from start to end, in s.
@@ -34,7 +37,7 @@ pub struct RunMetrics {
     pub makespan_s: Option<f64>,
     /// Jobs that ended per hour since the first arrival.
     pub throughput_per_h: f64,
-    /// Σ tasks · time alone over nodes · last arrival (D19); none when all arrive at 0.
+    /// Σ tasks · time alone over CPUs · last arrival (D19); none when all arrive at 0.
     pub offered_load: Option<f64>,
     /// How much of the CPU time was work.
     pub utilisation: Utilisation,
@@ -109,11 +112,13 @@ pub fn run_metrics(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s
     let last_ns = outcome.jobs.iter().filter_map(|job| job.finish_ns).max();
     let sim_end_s = outcome.sim_end_ns as f64 / 1e9;
     let cpu = &outcome.cpu;
+    let responses: Vec<f64> = ended.iter().map(|job| job.response_s).collect();
     RunMetrics {
         jobs: jobs.len() as u64,
         started: outcome.jobs.iter().filter(|job| job.start_ns.is_some()).count() as u64,
         finished: ended.len() as u64,
-        response_s: summary(|job| job.response_s),
+        response_s: Summary::of(&responses),
+        steady: if all_ended { Steady::of(&responses) } else { None },
         wait_s: summary(|job| job.wait_s),
         execution_s: summary(|job| job.execution_s),
         slowdown,
@@ -122,7 +127,7 @@ pub fn run_metrics(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s
         sim_end_s,
         makespan_s: last_ns.filter(|_| all_ended).map(|last| last.saturating_sub(first_ns) as f64 / 1e9),
         throughput_per_h: part(ended.len() as f64 * 3600.0, span_s),
-        offered_load: offered_load(params, jobs),
+        offered_load: offered_load(params, jobs, outcome),
         utilisation: utilisation(params, jobs, outcome),
         cpu: shares(outcome),
         jain_slowdown: jain(&slowdowns),
@@ -174,10 +179,15 @@ fn jain(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-fn offered_load(params: &Params, jobs: &[JobSpec]) -> Option<f64> {
+/// How many CPUs there were: CPU time per simulated time, and no fewer than nodes.
+fn cpus(params: &Params, outcome: &Outcome) -> f64 {
+    part(cpu_ns(outcome) as f64, outcome.sim_end_ns as f64).round().max(f64::from(params.nodes))
+}
+
+fn offered_load(params: &Params, jobs: &[JobSpec], outcome: &Outcome) -> Option<f64> {
     let last_ns = jobs.iter().map(|job| job.arrival_ns).max().filter(|ns| *ns > 0)?;
     let work: u128 = jobs.iter().map(|job| u128::from(job.tasks) * u128::from(job.exec_ns)).sum();
-    Some(work as f64 / (last_ns as f64 * f64::from(params.nodes)))
+    Some(work as f64 / (last_ns as f64 * cpus(params, outcome)))
 }
 
 fn utilisation(params: &Params, jobs: &[JobSpec], outcome: &Outcome) -> Utilisation {
@@ -217,9 +227,7 @@ fn trimmed(params: &Params, jobs: &[JobSpec], outcome: &Outcome) -> Option<(f64,
         nominal += iterations * shape.iteration_ns() as f64;
         useful += iterations * (shape.compute_ns + shape.communicate_ns) as f64;
     }
-    // CPU time per simulated time is the number of CPUs.
-    let cpus = part(cpu_ns(outcome) as f64, outcome.sim_end_ns as f64);
-    let all = cpus * (to - from) as f64;
+    let all = cpus(params, outcome) * (to - from) as f64;
     Some((part(nominal, all), part(useful, all)))
 }
 

@@ -1,6 +1,5 @@
 //! One quantity of many jobs.
 
-use super::estimate::batch_means;
 use serde::{Deserialize, Serialize};
 
 /// One quantity over the jobs that have ended.
@@ -10,8 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Summary {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the mean's 95 % interval, from batch means in the order of arrival; none below 20 jobs.
-    pub ci95: Option<f64>,
     /// The square root of the mean square: a mean that is carried by few jobs is far below it.
     pub rms: f64,
     /// Half of the jobs are below.
@@ -25,7 +22,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of values in the order of arrival; none of nothing.
+    /// None of nothing.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let mean = super::estimate::mean(values)?;
         let mut sorted = values.to_vec();
@@ -33,7 +30,6 @@ impl Summary {
         let squares = values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64;
         Some(Summary {
             mean,
-            ci95: batch_means(values).and_then(|batches| super::Estimate::of(&batches)?.ci95),
             rms: libm::sqrt(squares),
             median: quantile(&sorted, 0.5),
             p95: quantile(&sorted, 0.95),
@@ -70,7 +66,6 @@ mod tests {
         let summary = Summary::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((summary.mean, summary.median, summary.max), (2.5, 2.5, 4.0));
         assert_eq!(summary.rms, 7.5_f64.sqrt());
-        assert_eq!(summary.ci95, None, "four jobs are no batches");
         assert_eq!(Summary::of(&[]), None);
     }
 }

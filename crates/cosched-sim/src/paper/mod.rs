@@ -8,6 +8,7 @@
 
 mod admit;
 mod books;
+mod copies;
 mod cpu;
 mod engine;
 mod gang;
@@ -22,13 +23,14 @@ mod tree;
 
 use crate::error::SimError;
 use crate::job::JobSpec;
-use crate::observe::{Observer, Silent};
+use crate::observe::Observer;
 use crate::outcome::{Outcome, Progress};
-use crate::params::{Params, ParamsError, Readings};
+use crate::params::{Params, Readings};
 use crate::strategy::Strategy;
+pub use copies::{Sampled, run_sampled};
 use cosched_core::{OnArrival, Wait};
 use engine::Engine;
-pub use sampled::{Sampled, Sampling};
+pub use sampled::{Sampling, Skipped};
 
 /// Whether this engine supports the parameters: the ten strategies of the paper, under the default readings, with at most
 /// 16 processes per node, and switches that take time (otherwise too much happens at the same instant).
@@ -50,21 +52,6 @@ pub fn run(
     Ok(choose(params, jobs, observer, None, watch)?.0)
 }
 
-/// Runs the jobs to their end, but skips intervals in which nothing changes (see `sampled.rs`): an estimate, with its
-/// error.
-pub fn run_sampled(
-    params: &Params,
-    jobs: &[JobSpec],
-    sampling: &Sampling,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<(Outcome, Sampled), SimError> {
-    if params.end_ns.is_some() {
-        let why = "a jump may go beyond it";
-        return Err(ParamsError::new("sampling and an end of the simulated time", why, "leave one of them out").into());
-    }
-    choose(params, jobs, &mut Silent, Some(sampling), watch)
-}
-
 /// Each strategy is compiled separately.
 fn choose(
     params: &Params,
@@ -72,12 +59,12 @@ fn choose(
     observer: &mut impl Observer,
     sampling: Option<&Sampling>,
     watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<(Outcome, Sampled), SimError> {
+) -> Result<(Outcome, Skipped), SimError> {
     use {OnArrival as A, Wait as W};
     params.check()?;
     if params.strategy == Strategy::Gang {
         let mut engine = gang::Gangs::new(params, jobs, observer)?;
-        let Some(sampling) = sampling else { return Ok((engine.run(watch)?, Sampled::default())) };
+        let Some(sampling) = sampling else { return Ok((engine.run(watch)?, Skipped::default())) };
         let sampling = Sampling { first: sampling.windows.0, ..*sampling };
         let (report, more) = sampled::drive(&mut engine, &sampling, watch)?;
         return Ok((with(engine.finish()?, &more, params), report));
@@ -107,9 +94,9 @@ impl Job<'_> {
         &self,
         observer: &mut O,
         watch: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<(Outcome, Sampled), SimError> {
+    ) -> Result<(Outcome, Skipped), SimError> {
         let mut engine = Engine::<O, W, A>::new(self.params, self.jobs, observer)?;
-        let Some(sampling) = self.sampling else { return Ok((engine.run(watch)?, Sampled::default())) };
+        let Some(sampling) = self.sampling else { return Ok((engine.run(watch)?, Skipped::default())) };
         let (report, more) = sampled::drive(&mut engine, sampling, watch)?;
         Ok((with(engine.finish()?, &more, self.params), report))
     }

@@ -6,10 +6,10 @@
 //! times move on by the same Δ, every job's tasks by the same number of iterations, and counters by their rates; then it
 //! runs exactly again until the next change. A jump ends before the next arrival and before the first end of a job, so these
 //! are simulated, and Δ is a multiple of a second, so that ticks and the rises of all levels (D24) keep their phase.
-//! Limits: under PB jobs can lock into a pattern with the ticks and with each other that lasts for a minute and then gives way
-//! to another one. Jumps stretch such a pattern, and the error estimate does not know of it; so the first jump after a
-//! change comes late, and jumps are short at first.
-//! The error of a jump is Δ times the standard error of a rate; it is carried along for every job.
+//! Under PB jobs can lock into a pattern with the ticks and with each other that lasts for a minute and then gives way to
+//! another one. Jumps stretch such a pattern, and a run by itself does not know of it; so the first jump after a change comes
+//! late, and jumps are short at first. And several copies of the simulation run with other draws, each with jumps of its own
+//! (`copies.rs`): they fall into other patterns, and how far their results are apart is the error.
 
 use super::engine::Why;
 use crate::error::SimError;
@@ -37,26 +37,25 @@ pub struct Sampling {
     /// The maximum length of a jump, relative to what was measured since the last change; the first jump after a change is
     /// only as long as that, and each further one may be twice as long, up to this factor.
     pub reach: u32,
+    /// Copies of the simulation with other draws.
+    pub copies: u32,
 }
 
 impl Default for Sampling {
     fn default() -> Sampling {
-        Sampling { warm_up_s: 2, window_s: 1, first: 16, windows: (4, 24), error: 0.005, reach: 64 }
+        Sampling { warm_up_s: 2, window_s: 1, first: 16, windows: (4, 24), error: 0.005, reach: 64, copies: 8 }
     }
 }
 
-/// What sampling did.
+/// What jumps skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sampled {
-    /// Simulated time that was jumped over, and how often.
+pub struct Skipped {
+    /// Simulated time that was jumped over.
     pub skipped_ns: u64,
     /// Jumps.
     pub jumps: u64,
     /// The task-iterations that were skipped.
     pub skipped_iterations: u64,
-    /// Estimated standard error of the mean response time, from the rates' standard errors; the delays that an error causes
-    /// to other jobs are not in it.
-    pub response_error_s: f64,
 }
 
 /// The progress of a running job.
@@ -91,30 +90,20 @@ pub(super) fn drive(
     engine: &mut impl Jumps,
     sampling: &Sampling,
     watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<(Sampled, Totals), SimError> {
-    let mut report = Sampled::default();
+) -> Result<(Skipped, Totals), SimError> {
+    let mut report = Skipped::default();
     let mut more = Totals::default();
-    let mut errors_s2 = vec![0.0; engine.out().jobs.len()];
     let mut why = Why::Change;
     while why != Why::Done {
-        why = interval(
-            engine,
-            sampling,
-            watch,
-            &mut Sums { report: &mut report, more: &mut more, errors_s2: &mut errors_s2 },
-        )?;
+        why = interval(engine, sampling, watch, &mut Sums { report: &mut report, more: &mut more })?;
     }
-    let sum: f64 = errors_s2.iter().sum();
-    report.response_error_s = sum.sqrt() / errors_s2.len().max(1) as f64;
     Ok((report, more))
 }
 
 /// The totals of all jumps.
 struct Sums<'a> {
-    report: &'a mut Sampled,
+    report: &'a mut Skipped,
     more: &'a mut Totals,
-    /// Per job: variance of its end.
-    errors_s2: &'a mut [f64],
 }
 
 /// Simulates from a change to the next one, with jumps.
@@ -225,12 +214,8 @@ impl Windows {
         engine.jump(delta_ns, &iterations);
         sums.report.jumps += 1;
         sums.report.skipped_ns += delta_ns;
-        for ((course, (job, count)), (rate, error)) in self.courses.iter().zip(&iterations).zip(&all) {
-            sums.report.skipped_iterations += count * course.tasks;
-            if *rate > 0.0 {
-                sums.errors_s2[*job as usize] += (delta_s * error / rate).powi(2);
-            }
-        }
+        let skipped = |(course, (_, count)): (&Course, &(u32, u64))| count * course.tasks;
+        sums.report.skipped_iterations += self.courses.iter().zip(&iterations).map(skipped).sum::<u64>();
         self.end_ns += delta_ns;
         self.jumps += 1;
         self.courses = engine.courses();

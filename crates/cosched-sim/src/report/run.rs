@@ -61,16 +61,15 @@ fn numbers(page: &mut Page, metrics: &RunMetrics) {
     ];
     let row = |(name, summary): (&str, Option<Summary>)| {
         let summary = summary?;
-        let ci95 = summary.ci95.map_or("–".to_owned(), |half| format!("± {}", short(half)));
         let numbers = [summary.rms, summary.median, summary.p95, summary.p99, summary.max].map(short);
-        Some([name.to_owned(), short(summary.mean), ci95].into_iter().chain(numbers).collect())
+        Some([name.to_owned(), short(summary.mean)].into_iter().chain(numbers).collect())
     };
     let rows: Vec<Vec<String>> = quantities.into_iter().filter_map(row).collect();
-    let titles = ["", "mean", "95 %", "RMS", "median", "p95", "p99", "max"].map(|title| (title, title.is_empty()));
+    let titles = ["", "mean", "RMS", "median", "p95", "p99", "max"].map(|title| (title, title.is_empty()));
     page.table(&titles, &rows);
     page.paragraph(&format!(
-        "Bounded slowdown counts jobs below {} s as if they took that long. 95 % intervals are of batch means in the \
-         order of arrival.",
+        "Bounded slowdown counts jobs below {} s as if they took that long. One run has no \
+         interval: compare replications (cosched sim compare --seeds 20).",
         metrics.bounded_slowdown_threshold_s
     ));
     let optional = |value: Option<f64>| value.map_or("–".to_owned(), short);

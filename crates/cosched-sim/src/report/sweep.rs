@@ -27,7 +27,7 @@ pub fn sweep_report(title: &str, table: &Table) -> String {
     let intervals = if seeds > 1 {
         format!("95 % intervals over {seeds} seeds; strategies have the same jobs and draws")
     } else {
-        "one seed; 95 % intervals of batch means within a run".to_owned()
+        "one seed, so no intervals".to_owned()
     };
     let below = format!("{} settings, {intervals}. cosched {}", table.rows.len(), env!("CARGO_PKG_VERSION"));
     let mut page = Page::new(title, &below);
@@ -68,21 +68,21 @@ fn warn(page: &mut Page, table: &Table) {
 fn strategies(table: &Table) -> Vec<Strategy> {
     let mut found = Vec::new();
     for row in &table.rows {
-        if !found.contains(&row.cell.params.strategy) {
-            found.push(row.cell.params.strategy);
+        if !found.contains(&row.cell.config.params.strategy) {
+            found.push(row.cell.config.params.strategy);
         }
     }
     found
 }
 
 fn style(strategies: &[Strategy], row: &Row) -> usize {
-    strategies.iter().position(|strategy| *strategy == row.cell.params.strategy).unwrap_or(0)
+    strategies.iter().position(|strategy| *strategy == row.cell.config.params.strategy).unwrap_or(0)
 }
 
 /// A strategy's name, with its costs if a setting has it more than once.
 fn name(row: &Row, rows: &[&Row]) -> String {
-    let params = &row.cell.params;
-    let twins = rows.iter().filter(|other| other.cell.params.strategy == params.strategy).count();
+    let params = &row.cell.config.params;
+    let twins = rows.iter().filter(|other| other.cell.config.params.strategy == params.strategy).count();
     if twins < 2 {
         return params.strategy.to_string();
     }
@@ -106,7 +106,7 @@ fn settings(table: &Table) -> Vec<Vec<&Row>> {
 }
 
 fn setting_name(row: &Row) -> String {
-    let (params, wanted) = (&row.cell.params, &row.cell.wanted);
+    let (params, wanted) = (&row.cell.config.params, &row.cell.wanted);
     let load = wanted.load.map_or(String::new(), |load| format!(", load {load}"));
     let grain = if row.cell.grain > 1 { format!(", grain {}", row.cell.grain) } else { String::new() };
     let skew = short(params.skew * 100.0);
@@ -173,14 +173,18 @@ struct Axis {
 
 const AXES: [Axis; 4] = [
     Axis { title: "load", of: |row| row.cell.wanted.load, rest: |row| rest(row, "load") },
-    Axis { title: "multiprogramming level", of: |row| Some(row.cell.params.mpl.into()), rest: |row| rest(row, "mpl") },
-    Axis { title: "skewness in %", of: |row| Some(row.cell.params.skew * 100.0), rest: |row| rest(row, "skew") },
-    Axis { title: "nodes", of: |row| Some(row.cell.params.nodes.into()), rest: |row| rest(row, "nodes") },
+    Axis {
+        title: "multiprogramming level",
+        of: |row| Some(row.cell.config.params.mpl.into()),
+        rest: |row| rest(row, "mpl"),
+    },
+    Axis { title: "skewness in %", of: |row| Some(row.cell.config.params.skew * 100.0), rest: |row| rest(row, "skew") },
+    Axis { title: "nodes", of: |row| Some(row.cell.config.params.nodes.into()), rest: |row| rest(row, "nodes") },
 ];
 
 /// The setting without one of its parts: rows with the same rest share a figure.
 fn rest(row: &Row, without: &str) -> String {
-    let (params, wanted) = (&row.cell.params, &row.cell.wanted);
+    let (params, wanted) = (&row.cell.config.params, &row.cell.wanted);
     let parts = [
         ("load", wanted.load.map_or(String::new(), |load| format!("load {load}"))),
         ("nodes", format!("{} nodes", params.nodes)),

@@ -1,6 +1,7 @@
 //! Reports of real runs: complete, self-contained and the same bytes each time.
 
 use super::*;
+use crate::general::Config;
 use crate::metrics::{BOUND_S, run_metrics};
 use crate::sweep::{Description, Hooks, Journal, Plan, Seeds, Simulated, Table, Wanted, run};
 use crate::trace::Places;
@@ -29,10 +30,12 @@ fn table() -> Table {
         seeds: Seeds::Count(2),
         ..Description::default()
     };
-    let plan = Plan::new(&description, &|strategy, _| Params::paper(strategy, 4)).unwrap();
+    let plan = Plan::new(&description, &|strategy, _| Config::paper(Params::paper(strategy, 4))).unwrap();
     let hooks = Hooks {
         jobs: &jobs,
-        simulate: &|params, jobs, watch| paper::run(params, jobs, &mut crate::Silent, watch).map(Simulated::from),
+        simulate: &|config, jobs, watch| {
+            paper::run(&config.params, jobs, &mut crate::Silent, watch).map(Simulated::from)
+        },
         now_s: &|| 0.0,
         progress: &|_| (),
     };

@@ -45,6 +45,25 @@ pub struct Description {
     /// Skip intervals in which no job arrives or ends, once all rates have settled, if the fast engine can: estimates, for
     /// long jobs.
     pub sampled: bool,
+    /// Replicate until each mean response time's 95 % interval is at most this part of it to either side.
+    pub precision: Option<f64>,
+    /// Seeds at most for that.
+    pub seeds_max: u64,
+}
+
+/// Replications, where nothing else is said; with fewer, intervals cover less than they say (decision 0059).
+pub const SEEDS: u64 = 20;
+
+/// Seeds at most, where a precision is wanted and nothing else is said.
+pub const SEEDS_MAX: u64 = 200;
+
+/// A wanted precision of means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    /// Half of an interval over its mean, at most.
+    pub part: f64,
+    /// Seeds at most.
+    pub seeds_max: u64,
 }
 
 /// Replications.
@@ -81,12 +100,14 @@ impl Default for Description {
             intr_us: Vec::new(),
             gang_cs_us: Vec::new(),
             quantum_ms: Vec::new(),
-            seeds: Seeds::Count(5),
+            seeds: Seeds::Count(SEEDS),
             jobs: 100,
             mean_exec_s: 10.0,
             bound_s: crate::metrics::BOUND_S,
             max_sim_s: None,
             sampled: false,
+            precision: None,
+            seeds_max: SEEDS_MAX,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The quantities of a table.
 
 use super::result::CellResult;
-use crate::metrics::{RunMetrics, Summary};
+use crate::metrics::RunMetrics;
 
 /// A quantity of a run.
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +9,6 @@ pub struct Measure {
     /// Its name in CSV and JSON, with the unit last.
     pub name: &'static str,
     of: Of,
-    /// The same as a mean of jobs, where it is one.
-    summary: Option<fn(&RunMetrics) -> Option<Summary>>,
 }
 
 /// Where it is from.
@@ -25,13 +23,8 @@ impl Measure {
     pub fn value(&self, result: &CellResult) -> Option<f64> {
         match self.of {
             Of::Run(of) => of(&result.metrics),
-            Of::Sampling => result.sampling_error_s,
+            Of::Sampling => result.sampling_ci95_s,
         }
-    }
-
-    /// Half the width of its 95 % interval within the run, where it is a mean of jobs.
-    pub fn within(&self, result: &CellResult) -> Option<f64> {
-        self.summary?(&result.metrics)?.ci95
     }
 
     /// Its place in [`MEASURES`].
@@ -40,25 +33,19 @@ impl Measure {
     }
 }
 
-const fn of_jobs(
-    name: &'static str,
-    of: fn(&RunMetrics) -> Option<f64>,
-    summary: fn(&RunMetrics) -> Option<Summary>,
-) -> Measure {
-    Measure { name, of: Of::Run(of), summary: Some(summary) }
-}
-
 const fn of_run(name: &'static str, of: fn(&RunMetrics) -> Option<f64>) -> Measure {
-    Measure { name, of: Of::Run(of), summary: None }
+    Measure { name, of: Of::Run(of) }
 }
 
 /// All quantities, in the order of the columns.
-pub const MEASURES: [Measure; 32] = [
-    of_jobs("mean_response_s", |m| Some(m.response_s?.mean), |m| m.response_s),
-    of_jobs("mean_wait_s", |m| Some(m.wait_s?.mean), |m| m.wait_s),
-    of_jobs("mean_execution_s", |m| Some(m.execution_s?.mean), |m| m.execution_s),
-    of_jobs("mean_slowdown", |m| Some(m.slowdown?.mean), |m| m.slowdown),
-    of_jobs("mean_bounded_slowdown", |m| Some(m.bounded_slowdown?.mean), |m| m.bounded_slowdown),
+pub const MEASURES: [Measure; 34] = [
+    of_run("mean_response_s", |m| Some(m.response_s?.mean)),
+    of_run("mean_wait_s", |m| Some(m.wait_s?.mean)),
+    of_run("mean_execution_s", |m| Some(m.execution_s?.mean)),
+    of_run("mean_slowdown", |m| Some(m.slowdown?.mean)),
+    of_run("mean_bounded_slowdown", |m| Some(m.bounded_slowdown?.mean)),
+    of_run("warm_up_jobs", |m| Some(m.steady?.warm_up_jobs as f64)),
+    of_run("steady_response_s", |m| Some(m.steady?.mean)),
     of_run("median_response_s", |m| Some(m.response_s?.median)),
     of_run("p95_response_s", |m| Some(m.response_s?.p95)),
     of_run("p99_response_s", |m| Some(m.response_s?.p99)),
@@ -85,5 +72,5 @@ pub const MEASURES: [Measure; 32] = [
     of_run("fragmentation", |m| Some(m.fragmentation)),
     of_run("switches_per_node_s", |m| Some(m.switches_per_node_s)),
     of_run("spin_us_per_message", |m| m.spin_us_per_message),
-    Measure { name: "sampling_error_s", of: Of::Sampling, summary: None },
+    Measure { name: "sampling_ci95_s", of: Of::Sampling },
 ];

@@ -10,17 +10,19 @@ mod error;
 mod journal;
 mod measure;
 mod plan;
+mod precision;
 mod result;
 mod run;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use describe::{Description, Seeds};
+pub use describe::{Description, Precision, SEEDS, SEEDS_MAX, Seeds};
 pub use error::SweepError;
 pub use journal::{Journal, line};
 pub use measure::{MEASURES, Measure};
 pub use plan::{Cell, LOAD, Plan, Wanted};
+pub use precision::{recall_precisely, run_precisely};
 pub use result::{CellResult, QUANTILES, Simulated, Taken};
-pub use run::{Hooks, Simulate, SweepProgress, recall, run};
+pub use run::{Hooks, Simulate, SweepProgress, run};
 pub use table::{Row, Table, write_csv};

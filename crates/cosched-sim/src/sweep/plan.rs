@@ -1,7 +1,8 @@
 //! From a description to cells in a fixed order.
 
-use super::describe::{Description, Seeds};
+use super::describe::{Description, Precision, SEEDS, Seeds};
 use super::error::SweepError;
+use crate::general::Config;
 use crate::params::Params;
 use crate::strategy::Strategy;
 use crate::workload::TypeMix;
@@ -15,6 +16,8 @@ pub struct Plan {
     pub bound_s: f64,
     /// Whether runs are sampled: the caller's engine sees to it, the journal keeps them apart.
     pub sampled: bool,
+    /// How precise the means are to be.
+    pub precision: Option<Precision>,
 }
 
 /// The load of generated workloads when none is given.
@@ -28,7 +31,7 @@ pub struct Cell {
     /// By what factor iterations are coarser; the parameters contain it already.
     pub grain: u64,
     /// The machine, its costs, strategy and seed.
-    pub params: Params,
+    pub config: Config,
 }
 
 /// A list of jobs that is asked for. It does not depend on the strategy, so all get the same.
@@ -38,7 +41,7 @@ pub struct Wanted {
     pub workload: String,
     /// The load to which the arrivals are to be scaled; none: as they are.
     pub load: Option<f64>,
-    /// Nodes of the machine: the largest job, and the base of the load.
+    /// CPUs of the machine: the largest job, and the base of the load. They are nodes where nodes have one.
     pub nodes: u32,
     /// The seed of what is drawn.
     pub seed: u64,
@@ -51,7 +54,7 @@ pub struct Wanted {
 impl Cell {
     /// All inputs but the seed, to be read: what the rows of a table differ in.
     pub fn label(&self) -> String {
-        let p = &self.params;
+        let p = &self.config.params;
         let load = self.wanted.load.map_or(String::new(), |load| format!(" load={load}"));
         let grain = if self.grain == 1 { String::new() } else { format!(" grain={}", self.grain) };
         let costs = if p.strategy.is_gang() {
@@ -61,20 +64,24 @@ impl Cell {
                 if p.strategy.has_turns() { format!(" q={}ms", micros(p.quantum_ns) / 1e3) } else { String::new() };
             format!("cs={}us intr={}us{rows}", micros(p.switch_ns), micros(p.interrupt_ns))
         };
-        let Wanted { workload, nodes, .. } = &self.wanted;
-        format!("{} {workload}{load} p={nodes} mpl={} s={}{grain} {costs}", p.strategy, p.mpl, p.skew)
+        let cpus = match self.config.cpus_per_node {
+            1 => String::new(),
+            cpus => format!("x{cpus}"),
+        };
+        let workload = &self.wanted.workload;
+        format!("{} {workload}{load} p={}{cpus} mpl={} s={}{grain} {costs}", p.strategy, p.nodes, p.mpl, p.skew)
     }
 
     /// Whether the two differ in the seed alone.
     pub fn is_replication_of(&self, other: &Cell) -> bool {
         let mut same = self.clone();
-        (same.params.seed, same.wanted.seed) = (other.params.seed, other.wanted.seed);
+        (same.config.params.seed, same.wanted.seed) = (other.config.params.seed, other.wanted.seed);
         same == *other
     }
 
     /// Whether the two differ in strategy, its costs and seed alone: then their strategies can be compared.
     pub fn is_rival_of(&self, other: &Cell) -> bool {
-        let (a, b) = (&self.params, &other.params);
+        let (a, b) = (&self.config.params, &other.config.params);
         (&self.wanted.workload, self.wanted.load.map(f64::to_bits), self.grain)
             == (&other.wanted.workload, other.wanted.load.map(f64::to_bits), other.grain)
             && (a.nodes, a.mpl, a.skew.to_bits()) == (b.nodes, b.mpl, b.skew.to_bits())
@@ -87,15 +94,15 @@ pub(super) fn micros(ns: u64) -> f64 {
 }
 
 impl Plan {
-    /// All cells of a description. `base` gives the parameters of a strategy on a number of nodes (none: the base's own)
-    /// before the axes change them.
+    /// All cells of a description. `base` gives the machine of a strategy on a number of nodes (none: the base's own)
+    /// before the axes change it.
     ///
     /// # Errors
     /// Unknown strategies, empty or repeated values, values that no simulation can have.
-    pub fn new(description: &Description, base: &dyn Fn(Strategy, Option<u32>) -> Params) -> Result<Plan, SweepError> {
+    pub fn new(description: &Description, base: &dyn Fn(Strategy, Option<u32>) -> Config) -> Result<Plan, SweepError> {
         check(description)?;
         let strategies = strategies(&description.strategies)?;
-        let seeds = description.seeds.list();
+        let seeds = seeds(description);
         let mut cells = Vec::new();
         for wanted in workloads(description) {
             for mpl in axis(&description.mpl) {
@@ -103,15 +110,16 @@ impl Plan {
                     for grain in axis(&description.grain) {
                         let common = Common { wanted: &wanted, mpl, skew, grain };
                         for strategy in &strategies {
-                            for params in common.variants(description, *strategy, base)? {
-                                cells.extend(seeds.iter().map(|seed| common.cell(&params, *seed)));
+                            for config in common.variants(description, *strategy, base)? {
+                                cells.extend(seeds.iter().map(|seed| common.cell(&config, *seed)));
                             }
                         }
                     }
                 }
             }
         }
-        Ok(Plan { cells, bound_s: description.bound_s, sampled: description.sampled })
+        let precision = description.precision.map(|part| Precision { part, seeds_max: description.seeds_max });
+        Ok(Plan { cells, bound_s: description.bound_s, sampled: description.sampled, precision })
     }
 }
 
@@ -124,14 +132,15 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// A strategy's parameters for all costs.
+    /// A strategy's machine for all costs.
     fn variants(
         &self,
         description: &Description,
         strategy: Strategy,
-        base: &dyn Fn(Strategy, Option<u32>) -> Params,
-    ) -> Result<Vec<Params>, SweepError> {
-        let mut params = base(strategy, Some(self.wanted.nodes).filter(|nodes| *nodes > 0));
+        base: &dyn Fn(Strategy, Option<u32>) -> Config,
+    ) -> Result<Vec<Config>, SweepError> {
+        let machine = base(strategy, Some(self.wanted.nodes).filter(|nodes| *nodes > 0));
+        let mut params = machine.params;
         params.mpl = self.mpl.unwrap_or(params.mpl);
         params.skew = self.skew.unwrap_or(params.skew);
         params.end_ns = description.max_sim_s.map(|s| (s * 1e9).round() as u64).or(params.end_ns);
@@ -152,19 +161,21 @@ impl Common<'_> {
                         quantum_ns: ns(quantum, 1e6, params.quantum_ns),
                         ..params
                     };
-                    params.check().map_err(|e| SweepError::description(e.what, e.why, e.hint))?;
-                    found.push(params);
+                    let config = Config { params, ..machine };
+                    config.check().map_err(|e| SweepError::description(e.what, e.why, e.hint))?;
+                    found.push(config);
                 }
             }
         }
         Ok(found)
     }
 
-    fn cell(&self, params: &Params, seed: u64) -> Cell {
+    fn cell(&self, config: &Config, seed: u64) -> Cell {
+        let params = Params { seed, ..config.params };
         Cell {
-            wanted: Wanted { seed, nodes: params.nodes, ..self.wanted.clone() },
+            wanted: Wanted { seed, nodes: params.nodes * config.cpus_per_node, ..self.wanted.clone() },
             grain: self.grain.unwrap_or(1),
-            params: Params { seed, ..*params },
+            config: Config { params, ..*config },
         }
     }
 }
@@ -192,6 +203,15 @@ fn workloads(description: &Description) -> Vec<Wanted> {
     found
 }
 
+/// The seeds to begin with: where a precision is wanted no fewer than the usual number, as a spread of few says too little.
+fn seeds(description: &Description) -> Vec<u64> {
+    let mut seeds = description.seeds.list();
+    let first = description.precision.map_or(0, |_| SEEDS.min(description.seeds_max)) as usize;
+    let next = seeds.iter().max().map_or(0, |largest| largest.saturating_add(1));
+    seeds.extend((next..).take(first.saturating_sub(seeds.len())));
+    seeds
+}
+
 fn strategies(names: &[String]) -> Result<Vec<Strategy>, SweepError> {
     let mut found: Vec<Strategy> = Vec::new();
     for name in names {
@@ -215,15 +235,19 @@ fn strategies(names: &[String]) -> Result<Vec<Strategy>, SweepError> {
     Ok(found)
 }
 
-/// Refuses what would give no cell, the same cell twice, or a silent 0.
 /// Seeds of a count, and jobs of a generated workload, at most: the bounds of the options `--seeds` and `--count`.
 const REPLICATIONS_MAX: u64 = 10_000;
 const JOBS_MAX: u64 = 10_000_000;
 
+/// Refuses what would give no cell, the same cell twice, or a silent 0.
 fn check(description: &Description) -> Result<(), SweepError> {
     let d = description;
     let replications = if let Seeds::Count(count) = d.seeds { count } else { 0 };
-    for (name, value, most) in [("seeds", replications, REPLICATIONS_MAX), ("jobs", d.jobs as u64, JOBS_MAX)] {
+    for (name, value, most) in [
+        ("seeds", replications, REPLICATIONS_MAX),
+        ("seeds_max", d.seeds_max, REPLICATIONS_MAX),
+        ("jobs", d.jobs as u64, JOBS_MAX),
+    ] {
         if value > most {
             let what = format!("{name} is {value}");
             return Err(SweepError::description(what, "that is surely a mistake", format!("give at most {most}")));
@@ -255,7 +279,7 @@ fn check(description: &Description) -> Result<(), SweepError> {
         ("intr_us", bits(&d.intr_us)),
         ("gang_cs_us", bits(&d.gang_cs_us)),
         ("quantum_ms", bits(&d.quantum_ms)),
-        ("seeds", d.seeds.list()),
+        ("seeds", seeds(d)),
     ];
     let mut repeated = axes.iter().filter(|(_, values)| repeats(values)).map(|(name, _)| *name);
     if let Some(name) = repeated.next().or(repeats(&d.workloads).then_some("workloads")) {
@@ -300,6 +324,9 @@ fn check_numbers(d: &Description) -> Result<(), SweepError> {
     if d.sampled && d.max_sim_s.is_some() {
         let hint = "leave one of the two out";
         return Err(SweepError::description("max_sim_s for sampled runs", "a jump could pass over the cut", hint));
+    }
+    if let Some(part) = d.precision.filter(|part| !(0.001..1.0).contains(part)) {
+        return wrong("precision", part, "give 0.001 to less than 1: 0.05 is 5 %");
     }
     if d.jobs == 0 {
         return wrong("jobs", 0.0, "give 1 or more");

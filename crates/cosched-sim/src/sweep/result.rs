@@ -1,10 +1,10 @@
 //! What is stored for a cell: enough for every table and plot, but not the jobs.
 
 use super::plan::Plan;
+use crate::general::Config;
 use crate::job::JobSpec;
-use crate::metrics::{RunMetrics, batch_means, job_metrics, quantile, run_metrics};
+use crate::metrics::{RunMetrics, job_metrics, quantile, run_metrics};
 use crate::outcome::Outcome;
-use crate::params::Params;
 use serde::{Deserialize, Serialize};
 
 /// The number of stored quantiles of the bounded slowdown: 0, 1/40 … 1.
@@ -15,18 +15,17 @@ pub const QUANTILES: usize = 41;
 pub struct CellResult {
     /// The run's metrics.
     pub metrics: RunMetrics,
-    /// Means of the response times of consecutive batches of jobs, in s; empty below 20 jobs, or when one has not ended.
-    /// The same jobs are in the same batch under every strategy.
-    pub response_batches_s: Vec<f64>,
+    /// A number for the list of jobs: seeds may share one.
+    pub list: u64,
     /// [`QUANTILES`] quantiles of the bounded slowdown; empty when no job has ended.
     pub bounded_slowdowns: Vec<f64>,
     /// Events that the engine handled.
     pub events: u64,
     /// Iterations that tasks have completed.
     pub task_iterations: u64,
-    /// Of a sampled run: the estimated standard error of the mean response time, in s.
+    /// Of a sampled run: half the width of the 95 % interval in which the exact mean response time is expected, in s.
     #[serde(default)]
-    pub sampling_error_s: Option<f64>,
+    pub sampling_ci95_s: Option<f64>,
 }
 
 /// The result of an engine.
@@ -34,14 +33,14 @@ pub struct CellResult {
 pub struct Simulated {
     /// The outcome.
     pub outcome: Outcome,
-    /// Of a sampled run: the estimated standard error of the mean response time, in s.
-    pub sampling_error_s: Option<f64>,
+    /// Of a sampled run: half the width of the 95 % interval in which the exact mean response time is expected, in s.
+    pub sampling_ci95_s: Option<f64>,
 }
 
 impl From<Outcome> for Simulated {
     /// The result of an exact run.
     fn from(outcome: Outcome) -> Simulated {
-        Simulated { outcome, sampling_error_s: None }
+        Simulated { outcome, sampling_ci95_s: None }
     }
 }
 
@@ -66,37 +65,35 @@ impl Taken {
 
 impl CellResult {
     /// Of an engine's run.
-    pub fn new(params: &Params, jobs: &[JobSpec], run: &Simulated, bound_s: f64) -> CellResult {
+    pub fn new(config: &Config, jobs: &[JobSpec], run: &Simulated, bound_s: f64) -> CellResult {
         let outcome = &run.outcome;
         let ended = job_metrics(jobs, outcome, bound_s);
-        let responses: Vec<f64> = ended.iter().map(|job| job.response_s).collect();
         let mut slowdowns: Vec<f64> = ended.iter().map(|job| job.bounded_slowdown).collect();
         slowdowns.sort_by(f64::total_cmp);
         let part = |k: usize| quantile(&slowdowns, k as f64 / (QUANTILES - 1) as f64);
         CellResult {
-            metrics: run_metrics(params, jobs, outcome, bound_s),
-            response_batches_s: if ended.len() == jobs.len() { batch_means(&responses) } else { None }
-                .unwrap_or_default(),
+            metrics: run_metrics(&config.params, jobs, outcome, bound_s),
+            list: hash_jobs(jobs),
             bounded_slowdowns: if slowdowns.is_empty() { Vec::new() } else { (0..QUANTILES).map(part).collect() },
             events: outcome.events,
             task_iterations: outcome.task_iterations,
-            sampling_error_s: run.sampling_error_s,
+            sampling_ci95_s: run.sampling_ci95_s,
         }
     }
 }
 
-/// A number for all inputs of a cell: the parameters, the threshold, the jobs themselves and the simulator's version.
+/// A number for all inputs of a cell: the machine, the threshold, the jobs themselves and the simulator's version.
 /// It is the key of a result in the journal.
-pub(super) fn key(plan: &Plan, params: &Params, jobs_hash: u64) -> u64 {
+pub(super) fn key(plan: &Plan, config: &Config, jobs_hash: u64) -> u64 {
     let sampled = if plan.sampled { " sampled" } else { "" };
-    let text = format!("{} {params:?} {:?} {jobs_hash:016x}{sampled}", env!("CARGO_PKG_VERSION"), plan.bound_s);
+    let text = format!("{} {config:?} {:?} {jobs_hash:016x}{sampled}", env!("CARGO_PKG_VERSION"), plan.bound_s);
     text.bytes().fold(OFFSET, step)
 }
 
 /// A hash of a list of jobs.
 pub(super) fn hash_jobs(jobs: &[JobSpec]) -> u64 {
     jobs.iter().fold(OFFSET, |hash, job| {
-        let words = [job.arrival_ns, job.tasks.into(), job.exec_ns, job.kind as u64];
+        let words = [job.arrival_ns, job.tasks.into(), job.exec_ns, job.kind as u64, job.class as u64];
         words.iter().flat_map(|word| word.to_le_bytes()).fold(hash, step)
     })
 }

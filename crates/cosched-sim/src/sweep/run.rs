@@ -5,9 +5,9 @@ use super::journal::{Journal, line};
 use super::plan::{Cell, Plan, Wanted};
 use super::result::{CellResult, Simulated, Taken, hash_jobs, key};
 use crate::error::SimError;
+use crate::general::Config;
 use crate::job::{JobSpec, Shape};
 use crate::outcome::Progress;
-use crate::params::Params;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -29,7 +29,7 @@ pub struct Hooks<'a> {
 
 /// An engine.
 pub type Simulate<'a> =
-    dyn Fn(&Params, &[JobSpec], &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> + Sync + 'a;
+    dyn Fn(&Config, &[JobSpec], &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> + Sync + 'a;
 
 /// The progress of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub fn run(
 ///
 /// # Errors
 /// Job lists that cannot be made.
-pub fn recall(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<Vec<Taken>, SweepError> {
+pub(super) fn recall(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<Vec<Taken>, SweepError> {
     let of = |task: &Task<'_>| match journal.results.get(&task.key) {
         Some(result) => Taken::Done(Box::new(result.clone())),
         None => Taken::Failed("it is not in the journal".to_owned()),
@@ -132,11 +132,12 @@ fn prepare<'a>(plan: &'a Plan, hooks: Hooks<'_>) -> Result<Vec<Task<'a>>, SweepE
             lists.insert(name.clone(), (hash, Arc::clone(jobs)));
         }
         let (hash, jobs) = &lists[&name];
-        let weight = if cell.params.strategy.is_gang() { 1 } else { DYNAMIC_WEIGHT };
-        let iterations = |job: &JobSpec| Shape::new(job, &cell.params).iterations.saturating_mul(job.tasks.into());
+        let weight = if cell.config.params.strategy.is_gang() { 1 } else { DYNAMIC_WEIGHT };
+        let iterations =
+            |job: &JobSpec| Shape::new(job, &cell.config.params).iterations.saturating_mul(job.tasks.into());
         let sum = jobs.iter().map(iterations).fold(0_u64, u64::saturating_add);
         let work = sum.saturating_mul(weight).clamp(1, u64::MAX >> 20);
-        tasks.push(Task { place, cell, jobs: Arc::clone(jobs), key: key(plan, &cell.params, *hash), work });
+        tasks.push(Task { place, cell, jobs: Arc::clone(jobs), key: key(plan, &cell.config, *hash), work });
     }
     Ok(tasks)
 }
@@ -172,7 +173,7 @@ impl Shared<'_> {
             }
             let taken = match run {
                 Ok(run) => {
-                    let result = CellResult::new(&task.cell.params, &task.jobs, &run, self.plan.bound_s);
+                    let result = CellResult::new(&task.cell.config, &task.jobs, &run, self.plan.bound_s);
                     Taken::Done(Box::new(result))
                 }
                 Err(error) => Taken::Failed(error.to_string()),
@@ -184,7 +185,7 @@ impl Shared<'_> {
     fn simulate(&self, task: &Task<'_>) -> Result<Simulated, SimError> {
         // This task's part of the shared sum; at its end it is the whole work of the task.
         let mut told = 0;
-        let outcome = (self.hooks.simulate)(&task.cell.params, &task.jobs, &mut |progress| {
+        let outcome = (self.hooks.simulate)(&task.cell.config, &task.jobs, &mut |progress| {
             let (done, all) = progress.task_iterations;
             let part = (u128::from(task.work) * u128::from(done.min(all)) / u128::from(all.max(1))) as u64;
             self.work.fetch_add(part.saturating_sub(told), Relaxed);
@@ -200,7 +201,7 @@ impl Shared<'_> {
     fn put(&self, task: &Task<'_>, taken: Taken, wall_s: f64) {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         if let Taken::Done(result) = &taken {
-            let label = format!("{} seed={}", task.cell.label(), task.cell.params.seed);
+            let label = format!("{} seed={}", task.cell.label(), task.cell.config.params.seed);
             if let Err(error) = (sink.append)(&line(task.key, &label, wall_s, result)) {
                 sink.error.get_or_insert(error);
                 self.stop.store(true, Relaxed);

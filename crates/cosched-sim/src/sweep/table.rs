@@ -6,6 +6,7 @@ use super::result::{CellResult, Taken};
 use crate::metrics::{Estimate, difference, ratio};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// A sweep's results as rows.
@@ -24,12 +25,12 @@ pub struct Row {
     pub results: Vec<(u64, CellResult)>,
     /// Why seeds gave none.
     pub failures: Vec<(u64, String)>,
-    /// Means over the seeds for each of [`MEASURES`]. A single seed has the intervals of batch means within the run.
+    /// Means over the seeds for each of [`MEASURES`]; a single seed has no intervals.
     pub estimates: Vec<Option<Estimate>>,
     /// Jobs that had not ended when their run was cut, of all seeds: with any, the means are of the others only.
     pub unfinished: u64,
-    /// Mean response over that of the first strategy under the same setting, in pairs of the same seed (with one seed,
-    /// of the same batch of jobs). None for that strategy itself.
+    /// Mean response over that of the first strategy under the same setting, in pairs of the same seed. None for that
+    /// strategy itself.
     pub response_ratio: Option<Estimate>,
     /// The mean difference of the same pairs in s.
     pub response_difference_s: Option<Estimate>,
@@ -54,6 +55,20 @@ impl Table {
         Table { rows }
     }
 
+    /// Rows whose mean response is less precise than was wanted: a bound was reached.
+    pub fn imprecise(&self, part: f64) -> usize {
+        let is_wide = |row: &&Row| {
+            row.value("mean_response_s").is_some_and(|e| e.ci95.is_none_or(|half| half > part * e.mean.abs()))
+        };
+        self.rows.iter().filter(is_wide).count()
+    }
+
+    /// Workloads that are the same list for several seeds.
+    pub fn single_lists(&self) -> impl Iterator<Item = &str> {
+        let is_single = |row: &&Row| row.results.len() > 1 && row.lists() == 1;
+        self.rows.iter().filter(is_single).map(|row| row.cell.wanted.workload.as_str())
+    }
+
     /// The most replications of a row.
     pub fn seeds(&self) -> usize {
         self.rows.iter().map(|row| row.results.len() + row.failures.len()).max().unwrap_or(0)
@@ -75,19 +90,12 @@ fn compare(rows: &mut [Row]) {
     }
 }
 
-/// Responses of the same seeds; with one seed, of the same batches.
+/// Responses of the same seeds.
 fn pairs(row: &Row, base: &Row) -> (Vec<f64>, Vec<f64>) {
     let response = |result: &CellResult| result.metrics.response_s.map(|summary| summary.mean);
     let of_seed = |seed: u64| base.results.iter().find(|(other, _)| *other == seed).map(|(_, result)| result);
-    let both: Vec<(&CellResult, &CellResult)> =
-        row.results.iter().filter_map(|(seed, result)| Some((result, of_seed(*seed)?))).collect();
-    if let [(one, other)] = both[..]
-        && !one.response_batches_s.is_empty()
-        && one.response_batches_s.len() == other.response_batches_s.len()
-    {
-        return (one.response_batches_s.clone(), other.response_batches_s.clone());
-    }
-    both.into_iter().filter_map(|(one, other)| response(one).zip(response(other))).unzip()
+    let pair = |(seed, result): &(u64, CellResult)| response(result).zip(response(of_seed(*seed)?));
+    row.results.iter().filter_map(pair).unzip()
 }
 
 impl Row {
@@ -107,22 +115,23 @@ impl Row {
         match taken {
             Taken::Done(result) => {
                 self.unfinished += result.metrics.jobs - result.metrics.finished;
-                self.results.push((cell.params.seed, (**result).clone()));
+                self.results.push((cell.config.params.seed, (**result).clone()));
             }
-            Taken::Failed(reason) => self.failures.push((cell.params.seed, reason.clone())),
+            Taken::Failed(reason) => self.failures.push((cell.config.params.seed, reason.clone())),
         }
     }
 
     fn estimate(&mut self) {
         let of = |measure: &Measure| {
             let values: Option<Vec<f64>> = self.results.iter().map(|(_, result)| measure.value(result)).collect();
-            let mut estimate = Estimate::of(&values?)?;
-            if let [(_, only)] = &self.results[..] {
-                estimate.ci95 = measure.within(only);
-            }
-            Some(estimate)
+            Estimate::of_positive(&values?)
         };
         self.estimates = MEASURES.iter().map(of).collect();
+    }
+
+    /// How many different lists of jobs its seeds had: one of a file, as many as seeds where they are generated.
+    pub fn lists(&self) -> usize {
+        self.results.iter().map(|(_, result)| result.list).collect::<BTreeSet<u64>>().len()
     }
 
     /// The mean of one of [`MEASURES`] by its name.
@@ -132,7 +141,7 @@ impl Row {
 
     /// The inputs: names and values, in the order of the columns.
     fn inputs(&self) -> Vec<(&'static str, String, bool)> {
-        let (p, wanted) = (&self.cell.params, &self.cell.wanted);
+        let (p, wanted) = (&self.cell.config.params, &self.cell.wanted);
         let rows = p.strategy.has_turns();
         vec![
             ("strategy", p.strategy.to_string(), true),
@@ -146,6 +155,7 @@ impl Row {
             ("intr_us", micros(p.interrupt_ns).to_string(), false),
             ("quantum_ms", if rows { (micros(p.quantum_ns) / 1e3).to_string() } else { String::new() }, false),
             ("seeds", self.results.len().to_string(), false),
+            ("job_lists", self.lists().to_string(), false),
             ("failed_seeds", self.failures.len().to_string(), false),
             ("unfinished_jobs", self.unfinished.to_string(), false),
         ]

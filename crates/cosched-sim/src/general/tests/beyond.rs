@@ -52,7 +52,7 @@ fn yields_and_boosts_on_linux() {
     assert_eq!((record.switches(0)[0], out.cpu.sched_ns), ((203, 1), 3 * US));
     // A boost preempts at once; here that is at ticks, as in the paper's model.
     let (ends, out, record) = outcome_of(&linux("PB", 2), &jobs);
-    assert_eq!(record.switches(0), [(1_000, 1), (2_000, 0), (2_207, 1)]);
+    assert_eq!(record.switches(0), [(1_007, 1), (2_007, 0), (2_207, 1)]);
     assert_eq!((ends, out.boosts), (vec![2_207, 11_632], 2));
     // The interrupt's routine ends at 1238.48, where the receiver preempts.
     let first = programs(&[(0, 1, "compute 10ms"), (0, 2, PAIR)]);

@@ -127,7 +127,7 @@ fn d14_spin_yield_goes_below_the_other_and_raises_it() {
 fn d15_periodic_boost_prefers_whose_message_is_there_then_who_computes() {
     let jobs = programs(&[(0, 2, PAIR), (0, 1, "compute 10ms")]);
     let (ends, out, record) = outcome_of(&machine("PB", 2), &jobs);
-    assert_eq!(record.switches(0), [(1_000, 1), (2_000, 0), (2_207, 1)]);
+    assert_eq!(record.switches(0), [(1_007, 1), (2_007, 0), (2_207, 1)]);
     assert_eq!((ends, out.boosts), (vec![2_207, 11_632], 2));
     assert_eq!(out.cpu.sched_ns, (7 + 7 + 9 * 2) * US);
     let never = reading(machine("PB", 2), |r| r.no_boost_tie = true);

@@ -55,6 +55,12 @@ impl SwfHeader {
         positive("MaxProcs").or_else(|| positive("MaxNodes"))
     }
 
+    /// What the header says of the machine's size, if that is no size.
+    pub fn unusable_size(&self) -> Option<&str> {
+        let size = self.get("MaxProcs").or_else(|| self.get("MaxNodes"));
+        size.filter(|_| self.processors().is_none())
+    }
+
     /// When the log starts, in s since 1970.
     pub fn unix_start_s(&self) -> Option<u64> {
         self.number("UnixStartTime")
@@ -101,5 +107,6 @@ mod tests {
         let header =
             SwfHeader::new([("MaxProcs".into(), "many".into()), ("MaxNodes".into(), "99999999999999999999999".into())]);
         assert_eq!((header.processors(), header.number("MaxNodes"), header.get("x")), (None, None, None));
+        assert_eq!((header.unusable_size(), SwfHeader::default().unusable_size()), (Some("many"), None));
     }
 }

@@ -1,0 +1,74 @@
+//! Several sampled runs, and what they say of their own error (decision 0060).
+//!
+//! Problem: a jump stretches what it has seen. Whether that is one of two patterns, and how a job that ends later delays all
+//! others, no rate within the run can tell.
+//! Rule: the whole simulation is run several times with other draws of computation and I/O. The estimate is the mean of the
+//! copies' mean response times. The exact run is one more such copy, so it is expected at the mean ± t · s · √(1 + 1/n), with
+//! the copies' standard deviation s. Without skewness there are no draws; then the copies have a little of it.
+
+use super::sampled::{Sampling, Skipped};
+use crate::error::SimError;
+use crate::job::JobSpec;
+use crate::metrics::Estimate;
+use crate::observe::Silent;
+use crate::outcome::{Outcome, Progress};
+use crate::params::{Params, ParamsError};
+
+/// What sampling did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// What was skipped in the copy whose outcome it is.
+    pub skipped: Skipped,
+    /// Copies.
+    pub copies: u32,
+    /// The mean of the copies' mean response times.
+    pub response_s: f64,
+    /// Half the width of the 95 % interval in which the exact mean response time is expected; none of a single copy.
+    pub response_ci95_s: Option<f64>,
+}
+
+/// Skewness of the copies, where the run has none: enough to leave a pattern, too little to change a rate.
+const SKEW_MIN: f64 = 0.001;
+
+/// Runs the jobs to their end, but jumps where nothing changes (see `sampled.rs`), in several copies: an estimate, with its
+/// error. The outcome is the copy's whose mean response time is the nearest to the mean of all.
+pub fn run_sampled(
+    params: &Params,
+    jobs: &[JobSpec],
+    sampling: &Sampling,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<(Outcome, Sampled), SimError> {
+    if params.end_ns.is_some() {
+        let why = "a jump may go beyond it";
+        return Err(ParamsError::new("sampling and an end of the simulated time", why, "leave one of them out").into());
+    }
+    let copies = u64::from(sampling.copies.max(1));
+    let mut all = Vec::new();
+    for copy in 0..copies {
+        let mut watch = |now: Progress| {
+            let (done, whole) = now.task_iterations;
+            watch(Progress { task_iterations: (copy * whole + done, copies * whole), ..now })
+        };
+        let (outcome, skipped) = super::choose(&of_copy(params, copy), jobs, &mut Silent, Some(sampling), &mut watch)?;
+        all.push((mean_response_s(&outcome, jobs), outcome, skipped));
+    }
+    let means: Vec<f64> = all.iter().map(|(mean, ..)| *mean).collect();
+    let estimate = Estimate::of(&means).unwrap_or(Estimate { mean: 0.0, ci95: None, n: 0 });
+    let far = |mean: f64| (mean - estimate.mean).abs();
+    let nearest = all.into_iter().min_by(|a, b| far(a.0).total_cmp(&far(b.0)));
+    let (_, outcome, skipped) = nearest.unwrap_or_default();
+    // The interval of the mean of n, for one more: √(n + 1) times as wide.
+    let response_ci95_s = estimate.ci95.map(|half| half * ((copies + 1) as f64).sqrt());
+    Ok((outcome, Sampled { skipped, copies: copies as u32, response_s: estimate.mean, response_ci95_s }))
+}
+
+/// The first copy has the run's own draws.
+fn of_copy(params: &Params, copy: u64) -> Params {
+    let seed = params.seed.wrapping_add(copy.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    Params { seed, skew: if copy > 0 { params.skew.max(SKEW_MIN) } else { params.skew }, ..*params }
+}
+
+fn mean_response_s(outcome: &Outcome, jobs: &[JobSpec]) -> f64 {
+    let each = outcome.jobs.iter().zip(jobs).filter_map(|(times, job)| Some(times.finish_ns? - job.arrival_ns));
+    each.map(|ns| ns as f64 / 1e9).sum::<f64>() / jobs.len().max(1) as f64
+}
