@@ -1,6 +1,6 @@
 //! Is the exact mean response time inside the interval that a sampled run states?
 //!
-//! The quick form has a few lists. The measurement (decision 0060 has its numbers), a quarter of an hour:
+//! The quick form has a few lists. The measurement, a quarter of an hour:
 //!     SAMPLING=40 cargo test --release -p cosched-study --test sampling -- --nocapture
 
 use cosched_sim::paper::{Sampling, run, run_sampled};
