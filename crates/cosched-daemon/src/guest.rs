@@ -22,7 +22,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// A peer that the kernel does not name.
-    pub(crate) const NOBODY: Caller = Caller { peer: Peer::NOBODY, gid: u32::MAX };
+    pub(crate) const UNKNOWN: Caller = Caller { peer: Peer::UNKNOWN, gid: u32::MAX };
 
     /// The peer of this connection.
     pub(crate) fn of(stream: &UnixStream) -> Caller {
@@ -134,7 +134,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn who_does_not_read_is_given_up() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut guest = Guest::new(ours, Caller::NOBODY, Duration::from_millis(20), None);
+        let mut guest = Guest::new(ours, Caller::UNKNOWN, Duration::from_millis(20), None);
         let much = vec![7; 8 << 20];
         assert_eq!(guest.write_all(&much).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -142,7 +142,7 @@ mod tests {
     /// Each piece that is read restarts the time limit.
     #[tokio::test(flavor = "current_thread")]
     async fn who_reads_slowly_is_waited_for() {
-        let mut guest = Guest::new(Reader { reads: false }, Caller::NOBODY, Duration::from_secs(3600), None);
+        let mut guest = Guest::new(Reader { reads: false }, Caller::UNKNOWN, Duration::from_secs(3600), None);
         assert!(write(&mut guest).is_pending());
         let since = guest.stuck.as_ref().map(|stuck| stuck.deadline());
         assert!(write(&mut guest).is_pending());

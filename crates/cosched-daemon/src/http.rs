@@ -144,7 +144,7 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
 /// The paths for any client on the network, where the operator has opened a port: the metrics alone.
 pub(crate) fn metrics_router(desk: Desk) -> Router {
     Router::new()
-        .route("/metrics", get(|calls: Calls| ask(calls, ConnectInfo(Caller::NOBODY), Op::Metrics)))
+        .route("/metrics", get(|calls: Calls| ask(calls, ConnectInfo(Caller::UNKNOWN), Op::Metrics)))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
         .with_state(desk)

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(privacy(false, false).job(OTHER, job()).unwrap(), job());
         assert!(privacy(false, true).job(OTHER, job()).is_err() && privacy(false, true).hides_jobs(OTHER));
         let list = JobList { jobs: vec![job()] };
-        assert!(privacy(true, true).list(Peer::NOBODY, list.clone()).jobs.is_empty());
+        assert!(privacy(true, true).list(Peer::UNKNOWN, list.clone()).jobs.is_empty());
         let brief = &privacy(true, true).list(OWNER, list).jobs[0];
         assert!(brief.command.concat().len() <= 512 + 3 && brief.command[0] == "mysql" && brief.cwd.is_none());
     }
@@ -127,7 +127,7 @@ mod tests {
             let privacy = Privacy::new(PrivateData { commands: false, jobs }, Rights::new(0, []));
             privacy.samples(peer, samples.clone()).samples[0].jobs.len()
         };
-        assert_eq!((seen(true, OWNER), seen(true, ROOT), seen(false, OWNER), seen(true, Peer::NOBODY)), (1, 2, 2, 0));
+        assert_eq!((seen(true, OWNER), seen(true, ROOT), seen(false, OWNER), seen(true, Peer::UNKNOWN)), (1, 2, 2, 0));
     }
 
     #[test]

@@ -18,11 +18,11 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// A peer that the kernel does not name: uid -1 owns no job and is no administrator.
-    pub(crate) const NOBODY: Peer = Peer { uid: u32::MAX, pid: None };
+    pub(crate) const UNKNOWN: Peer = Peer { uid: u32::MAX, pid: None };
 
     /// The peer of a connection.
     pub(crate) fn of(stream: &UnixStream) -> Peer {
-        stream.peer_cred().map_or(Peer::NOBODY, |cred| Peer { uid: cred.uid(), pid: cred.pid() })
+        stream.peer_cred().map_or(Peer::UNKNOWN, |cred| Peer { uid: cred.uid(), pid: cred.pid() })
     }
 }
 
@@ -66,6 +66,6 @@ mod tests {
     fn root_the_daemons_own_user_and_those_in_the_file_are_administrators() {
         let admins = (0..2000).filter(|uid| rights().is_admin(Peer { uid: *uid, pid: None }));
         assert_eq!(admins.collect::<Vec<_>>(), [0, 42, 990]);
-        assert!(!rights().is_admin(Peer::NOBODY), "the kernel does not name him");
+        assert!(!rights().is_admin(Peer::UNKNOWN), "the kernel does not name him");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn metrics(listener: TcpListener, app: Router, time: Duration) 
         };
         let app = app.clone();
         tokio::spawn(async move {
-            let guest = Guest::new(stream, Caller::NOBODY, time, None);
+            let guest = Guest::new(stream, Caller::UNKNOWN, time, None);
             let _ = tokio::time::timeout(time, connection(guest, app, time, false)).await;
             drop(place);
         });

@@ -109,7 +109,7 @@ impl WaitPage {
     pub(crate) fn open(dir: &Path, id: u64, uid: u32) -> io::Result<WaitPage> {
         let path = home(dir, id).join(PAGE);
         let open = |path: &Path, write: bool, owner: u32, mode: u32| {
-            let file = OpenOptions::new().read(true).write(write).custom_flags(NOT_ELSEWHERE).open(path)?;
+            let file = OpenOptions::new().read(true).write(write).custom_flags(OPEN_FLAGS).open(path)?;
             let facts = file.metadata()?;
             if !facts.is_file() || facts.uid() != owner || facts.permissions().mode() & 0o777 != mode {
                 return Err(io::Error::other("it is not the file that was made for the job"));
@@ -244,7 +244,7 @@ pub(crate) fn layout() -> PageLayout {
 }
 
 /// Do not follow a link, and do not wait for the holder of a lease.
-const NOT_ELSEWHERE: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
+const OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
 /// The page's name in its directory.
 const PAGE: &str = "page";

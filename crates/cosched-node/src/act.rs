@@ -28,9 +28,9 @@ impl Node {
                 Action::NoSlots(reason)
             }
             Wanted::StartEarly(id) => return self.local.start_early(id),
-            Wanted::StartHere { job, part } => return self.begin(job, part),
-            Wanted::KillHere { job, attempt, reason } => return self.kill(job, attempt, reason),
-            Wanted::CloseHere { job, attempt } => return self.close_here(job, attempt),
+            Wanted::StartPart { job, part } => return self.begin(job, part),
+            Wanted::KillPart { job, attempt, reason } => return self.kill(job, attempt, reason),
+            Wanted::ClosePart { job, attempt } => return self.close_part(job, attempt),
             Wanted::Forgotten(id) => return self.forgotten(id),
         };
         self.actions.push_back(action);
@@ -115,7 +115,7 @@ impl Node {
     }
 
     /// The job's main process has ended on another node.
-    fn close_here(&mut self, id: JobId, attempt: Attempt) {
+    fn close_part(&mut self, id: JobId, attempt: Attempt) {
         match self.parts.get(&id).filter(|part| part.of.attempt == attempt) {
             Some(_) => self.close(id),
             None => self.actions.push_back(Action::Report(id, attempt)),

@@ -96,13 +96,13 @@ impl Node {
     }
 
     /// Whether the store was read since this daemon's start.
-    pub fn is_met(&self) -> bool {
+    pub fn has_read_store(&self) -> bool {
         self.member.state().is_some()
     }
 
     /// Whether it is unknown yet if a job exists: it may wait, or run on other nodes. A daemon that takes no part will never reach the store.
     pub fn is_unknown_yet(&self, id: JobId) -> bool {
-        !self.is_met() && !self.has(id) && self.member.out().is_none()
+        !self.has_read_store() && !self.has(id) && self.member.out().is_none()
     }
 
     /// Whether the store accepts no requests at present.

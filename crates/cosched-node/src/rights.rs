@@ -75,7 +75,7 @@ pub fn submit(by: By, class: Class) -> Result<(), Refusal> {
 /// Only administrators may submit jobs for other users, and no job can be for user ID -1.
 pub fn owner(by: By, wanted: Option<u32>) -> Result<u32, Refusal> {
     match wanted {
-        Some(u32::MAX) => Err(Refusal::ForNobody),
+        Some(u32::MAX) => Err(Refusal::InvalidOwner),
         Some(owner) if owner != by.uid && !by.admin => Err(Refusal::NotFor { owner, by: by.uid }),
         wanted => Ok(wanted.unwrap_or(by.uid)),
     }
@@ -100,18 +100,18 @@ impl Node {
             let share = known.ask.share_permille.and_then(SlotShare::new);
             return Ok(Whose { job, owner: known.owner.uid, class, policy, share, decided: known.decided });
         }
-        let here = self.part(job).filter(|_| !self.is_met());
-        here.map(|(of, local)| Whose::of_part(job, of, local)).ok_or(Refusal::NoSuchJob(job))
+        let local_part = self.part(job).filter(|_| !self.has_read_store());
+        local_part.map(|(of, local)| Whose::of_part(job, of, local)).ok_or(Refusal::NoSuchJob(job))
     }
 
     /// The same for a part that is on this node.
     ///
     /// # Errors
     /// There is no part on this node.
-    pub fn whose_here(&self, job: JobId) -> Result<Whose, Refusal> {
+    pub fn whose_local(&self, job: JobId) -> Result<Whose, Refusal> {
         let known = self.whose(job);
-        let here = || self.part(job).map(|(of, local)| Whose::of_part(job, of, local));
-        known.or_else(|error| here().ok_or(error))
+        let local_part = || self.part(job).map(|(of, local)| Whose::of_part(job, of, local));
+        known.or_else(|error| local_part().ok_or(error))
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
             (Ok(1000), Ok(1000), Ok(1000))
         );
         assert_eq!(owner(OTHER, Some(1000)), Err(Refusal::NotFor { owner: 1000, by: 1001 }));
-        assert_eq!(owner(ADMIN, Some(u32::MAX)), Err(Refusal::ForNobody));
+        assert_eq!(owner(ADMIN, Some(u32::MAX)), Err(Refusal::InvalidOwner));
         assert!(for_all(OWNER, ForAll::Queues).is_err() && for_all(ADMIN, ForAll::Queues).is_ok());
     }
 

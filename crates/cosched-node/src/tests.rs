@@ -73,7 +73,7 @@ fn exited(node: &mut Node, populated: bool) -> Vec<Action> {
     assert_eq!(said(node), [Action::Exited(ID, EXIT)]);
     node.handle(at(S), Input::Populated(ID, populated));
     let said = said(node);
-    assert_eq!(node.poll_answer(), Some((RequestId(1), Outcome::Here(ID))));
+    assert_eq!(node.poll_answer(), Some((RequestId(1), Outcome::Local(ID))));
     said
 }
 
@@ -111,7 +111,7 @@ fn wanted(id: JobId) -> Box<Job> {
 
 fn begin(node: &mut Node) -> Vec<Action> {
     let part = Place { node: NodeId(0), cpus: 1, memory_bytes: 0, disk_bytes: 0 };
-    node.act(Wanted::StartHere { job: wanted(ID), part });
+    node.act(Wanted::StartPart { job: wanted(ID), part });
     said(node)
 }
 
@@ -144,10 +144,10 @@ fn other_parts_may_be_empty_until_the_main_process_has_ended() {
     let mut node = with(FOLLOWER, false, true);
     assert_eq!(told(&mut node, Input::Populated(ID, false)), []);
     assert_eq!(after(&mut node, 100 * S), []);
-    node.act(Wanted::CloseHere { job: ID, attempt: 0 });
+    node.act(Wanted::ClosePart { job: ID, attempt: 0 });
     assert_eq!(said(&mut node), [OVER]);
     let mut node = with(FOLLOWER, false, true);
-    node.act(Wanted::CloseHere { job: ID, attempt: 0 });
+    node.act(Wanted::ClosePart { job: ID, attempt: 0 });
     assert_eq!(said(&mut node), []);
     assert!(node.part(ID).unwrap().0.closing, "the next daemon has to know");
     assert_eq!(told(&mut node, Input::Populated(ID, false)), [OVER]);
@@ -159,7 +159,7 @@ fn a_job_without_a_main_process_is_over_when_the_cluster_says_so() {
     assert_eq!(told(&mut node, Input::Populated(ID, false)), []);
     assert_eq!(after(&mut node, 100 * S), []);
     assert!(node.has(ID));
-    node.act(Wanted::CloseHere { job: ID, attempt: 0 });
+    node.act(Wanted::ClosePart { job: ID, attempt: 0 });
     assert_eq!(said(&mut node), [OVER]);
 }
 
@@ -207,7 +207,7 @@ fn what_cannot_begin_is_not_here() {
 
 #[test]
 fn a_kill_ends_this_life_of_a_job_and_no_other() {
-    let kill = |attempt, reason| Wanted::KillHere { job: ID, attempt, reason };
+    let kill = |attempt, reason| Wanted::KillPart { job: ID, attempt, reason };
     let mut node = with(LEAD, true, true);
     node.act(kill(1, Reason::UserRequest));
     assert_eq!(said(&mut node), [Action::Report(ID, 1)]);
@@ -232,7 +232,7 @@ fn a_store_that_knows_no_job_ends_none_and_keeps_none_stopped() {
     );
     said(&mut node);
     assert!(node.is_forgotten(ID));
-    node.act(Wanted::KillHere { job: ID, attempt: 0, reason: Reason::Departure });
+    node.act(Wanted::KillPart { job: ID, attempt: 0, reason: Reason::Departure });
     assert_eq!(said(&mut node), [Action::Forgotten(ID)]);
     assert!(!node.part(ID).unwrap().1.suspended);
     assert_eq!(told(&mut node, Input::Populated(ID, false)), []);

@@ -143,7 +143,7 @@ fn live(world: &mut World, options: &Options) -> (u64, u64) {
     world.all_is_well_again();
     let end = world.now + END_NS_MAX;
     while world.now < end && world.violation.is_none() {
-        world.everybody_lets_go();
+        world.release_all();
         world.run(20 * S);
         if world.is_over() {
             break;
@@ -177,7 +177,7 @@ fn storm(world: &mut World, options: &Options) {
         world.run(until - world.now);
         if world.now >= next_submit && submitted < options.jobs {
             submitted += 1;
-            world.somebody_submits(submitted);
+            world.submit_random(submitted);
         }
         if world.now >= next_fault {
             if fault_gap_s > 0 {
@@ -186,7 +186,7 @@ fn storm(world: &mut World, options: &Options) {
             next_fault = world.now + world.dice.between(S / 10, 2 * fault_gap_s.max(1) * S);
         }
         if world.now >= next_change {
-            world.somebody_changes();
+            world.change_random();
             next_change = world.now + world.dice.between(1, 2 * change_gap_s * S);
         }
     }

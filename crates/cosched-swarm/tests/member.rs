@@ -520,7 +520,7 @@ fn storms_of_conflicts_lose_nothing() {
     for n in 0..100 {
         let wait = world.dice.below(20) * MS;
         world.run(wait);
-        world.somebody_submits(n);
+        world.submit_random(n);
     }
     world.run(S);
     assert!(world.counts.conflicts > 10, "only {} conflicts", world.counts.conflicts);

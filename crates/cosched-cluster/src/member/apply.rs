@@ -556,7 +556,7 @@ impl<'a> Batch<'a> {
             let why = job.map(|job| finish::why(record, job));
             let wall = self.wall.0;
             match (clearing, self.load(id.0), why) {
-                (true, Some(job), _) => job.begin_anew(),
+                (true, Some(job), _) => job.restart(),
                 (false, Some(job), Some(why)) => job.finish(wall, why),
                 _ => (),
             }

@@ -10,7 +10,7 @@
 //! Source: leases as in Gray & Cheriton 1989; Pacemaker's self-fencing by a watchdog (sbd).
 
 use super::Member;
-use super::here::Status;
+use super::local::Status;
 use super::types::{Action, Fenced};
 use crate::wire::{Attempt, OnNodeLoss};
 use cosched_core::cluster::NEVER;
@@ -30,19 +30,19 @@ impl Member {
     pub fn fences(&self) -> impl Iterator<Item = Fenced> {
         let dead_after_ns = self.state().map_or(NEVER, |state| state.config.node_dead_after_ns);
         let heard_until = self.heard_at.filter(|_| dead_after_ns != NEVER).map(|at| at + dead_after_ns);
-        self.here.living().filter_map(move |(job, attempt)| {
+        self.local.living().filter_map(move |(job, attempt)| {
             let at = match (self.heard_at, self.job(job)) {
                 (Some(_), Some(known)) if known.ask.on_node_loss == OnNodeLoss::Requeue => heard_until?,
                 (Some(_), Some(_)) => return None,
                 // The store was not reached since the daemon's start.
-                _ => self.here.fence_found(job)?,
+                _ => self.local.fence_found(job)?,
             };
             Some(Fenced { job, attempt, at })
         })
     }
 
     pub(super) fn fence_timeout(&self) -> Option<Time> {
-        let open = self.fences().filter(|fenced| self.here.running(fenced.job).is_some());
+        let open = self.fences().filter(|fenced| self.local.running(fenced.job).is_some());
         self.settings.fences.then(|| open.map(|fenced| fenced.at).min()).flatten()
     }
 
@@ -53,8 +53,8 @@ impl Member {
         }
         let due: Vec<Fenced> = self.fences().filter(|fenced| fenced.at <= self.now.steady).collect();
         for Fenced { job, attempt, .. } in due {
-            if self.here.fence(job, attempt) {
-                self.actions.push_back(Action::KillHere { job, attempt, reason: Reason::NodeLost });
+            if self.local.fence(job, attempt) {
+                self.actions.push_back(Action::KillPart { job, attempt, reason: Reason::NodeLost });
             }
         }
     }
@@ -64,12 +64,12 @@ impl Member {
         let now = self.now.steady;
         let is_due = |fenced: Fenced| (fenced.job, fenced.attempt) == (job, attempt) && fenced.at <= now;
         if self.settings.fences && self.fences().any(is_due) {
-            self.here.fence(job, attempt);
+            self.local.fence(job, attempt);
         }
     }
 }
 
-impl super::here::Here {
+impl super::local::LocalJobs {
     /// Jobs with processes here; also while these are being killed, because the daemon may hang before they have ended.
     fn living(&self) -> impl Iterator<Item = (JobId, Attempt)> {
         let lives = |status: &Status| !matches!(status, Status::Ended(..));

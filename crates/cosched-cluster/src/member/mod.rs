@@ -11,7 +11,6 @@
 //! Source: DESIGN.md, chapter 6; the style of quinn-proto.
 
 mod after;
-mod anew;
 mod apply;
 mod commit;
 mod due;
@@ -19,7 +18,8 @@ mod ended;
 mod fence;
 mod finish;
 mod follow;
-mod here;
+mod local;
+mod new_tree;
 mod nodes;
 mod outbox;
 mod replica;
@@ -41,7 +41,7 @@ use cosched_core::cluster::{Capacity, Period, State};
 use cosched_core::{JobId, NodeId, Time};
 use due::Work;
 use follow::Follow;
-use here::Here;
+use local::LocalJobs;
 use outbox::Outbox;
 use replica::Replica;
 use session::{Flight, Session};
@@ -56,7 +56,7 @@ pub struct Member {
     replica: Replica,
     follow: Follow,
     outbox: Outbox,
-    here: Here,
+    local: LocalJobs,
     work: Work,
     /// The node's number, once it is known.
     id: Option<NodeId>,
@@ -75,7 +75,7 @@ impl Member {
     pub fn new(now: Moment, settings: Settings, found: &[Found]) -> Member {
         let mut member = Member {
             follow: Follow::new(settings.clock),
-            here: Here::new(found),
+            local: LocalJobs::new(found),
             settings,
             now,
             session: Session::new(now.steady),
@@ -157,7 +157,7 @@ impl Member {
     pub fn part_ended(&mut self, now: Moment, job: JobId, attempt: Attempt, end: PartEnd) {
         self.now = now;
         self.note_fenced(job, attempt);
-        self.here.ended(job, attempt, end);
+        self.local.ended(job, attempt, end);
         self.job_changed(job);
         self.go_on(now);
     }
@@ -191,8 +191,8 @@ impl Member {
 
     /// A job without a main process has no process here (`true`), or has one again.
     pub fn empty(&mut self, now: Moment, job: JobId, empty: bool) {
-        self.here.note_empty(job, empty);
-        self.report_of(now, job, |attempt| here::is_empty(job, attempt, empty));
+        self.local.note_empty(job, empty);
+        self.report_of(now, job, |attempt| local::is_empty(job, attempt, empty));
     }
 
     /// The peak memory observed for a job here, in bytes.
@@ -207,7 +207,7 @@ impl Member {
 
     fn report_of(&mut self, now: Moment, job: JobId, report: impl FnOnce(Attempt) -> Ask) {
         self.now = now;
-        if let Some(attempt) = self.here.running(job) {
+        if let Some(attempt) = self.local.running(job) {
             self.outbox.report(&self.settings, now, report(attempt));
         }
         self.go_on(now);

@@ -490,7 +490,7 @@ impl Member {
         self.take_replies();
         // Both go through all jobs, and most changes are requests and answers.
         if self.replica.is_news_of_jobs {
-            self.here_changed();
+            self.local_changed();
             self.work.ends = self.has_ends();
         }
         self.look_for_work();

@@ -220,14 +220,14 @@ pub enum Action {
     /// This number of newer generations exist that were not received; for metrics.
     Behind(u64),
     /// The job has a place here: prepare what it needs, and start it if this is its lead and no launcher does.
-    StartHere {
+    StartPart {
         /// The job's record.
         job: Box<Job>,
         /// Its part on this node.
         part: Part,
     },
     /// Kill all processes of the job here, then call `part_ended`.
-    KillHere {
+    KillPart {
         /// The job.
         job: JobId,
         /// Its attempt.
@@ -236,7 +236,7 @@ pub enum Action {
         reason: Reason,
     },
     /// The job's main process has ended on another node: call `part_ended` as soon as the job has no process here, at once if it has none.
-    CloseHere {
+    ClosePart {
         /// The job.
         job: JobId,
         /// Its attempt.

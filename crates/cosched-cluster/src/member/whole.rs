@@ -63,8 +63,8 @@ impl Member {
         // counts as alive by having seen the condition.
         self.work.forget_silence();
         let own = self.replica.nodes.get(&self.settings.name);
-        let is_there = |live: &At<Live>| live.value.node.instance == self.settings.instance;
-        if own.is_some_and(|live| is_there(live) && live.value.lease == self.session.lease()) {
+        let is_own = |live: &At<Live>| live.value.node.instance == self.settings.instance;
+        if own.is_some_and(|live| is_own(live) && live.value.lease == self.session.lease()) {
             self.is_heard(self.session.granted_at);
         }
         self.session.alarm = Some(why.clone());
@@ -96,10 +96,11 @@ impl Member {
     /// a daemon that finds no job of its own then does not know on which boot of the machine the plan is based.
     pub(super) fn make_name(&mut self) {
         let (keys, own, replica) = (&self.settings.keys, &self.settings.name, &self.replica);
-        let is_nobodys = |id: &u32| replica.by_id.get(&NodeId(*id)).is_none_or(|name| name == own);
-        let given = replica.ids.iter().find(|(id, at)| at.value == *own && is_nobodys(id)).map(|(id, _)| *id);
+        let is_available = |id: &u32| replica.by_id.get(&NodeId(*id)).is_none_or(|name| name == own);
+        let given = replica.ids.iter().find(|(id, at)| at.value == *own && is_available(id)).map(|(id, _)| *id);
         // A node of the plan keeps its number, unless another node has it.
-        let is_free = |id: &u32| replica.ids.get(id).is_none_or(|at| check_name(&at.value).is_err()) && is_nobodys(id);
+        let is_free =
+            |id: &u32| replica.ids.get(id).is_none_or(|at| check_name(&at.value).is_err()) && is_available(id);
         let kept = self.settings.kept.as_ref().filter(|kept| self.tree == Some(kept.tree));
         let mut remembered =
             [replica.names.get(own).copied(), self.id.map(|id| id.0), kept.map(|kept| kept.id)].into_iter().flatten();
@@ -135,7 +136,7 @@ impl Member {
     /// The boot to be written. A daemon that was not connected since its start and finds no job of its own cannot tell whether
     /// the plan is based on the present one.
     fn boot_counted_on(&self, is_new: bool) -> String {
-        let is_same = is_new || self.session.was_joined || self.here.is_busy();
+        let is_same = is_new || self.session.was_joined || self.local.is_busy();
         if is_same { self.settings.boot.clone() } else { String::new() }
     }
 }

@@ -351,7 +351,7 @@ impl Job {
     }
 
     /// Its next attempt begins.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.attempt += 1;
         self.ended_on.clear();
         self.asleep_on.clear();
@@ -454,7 +454,7 @@ mod tests {
         }
         (job.closing, job.main_exit) = (true, Some(Exit::default()));
         assert!(!job.is_led_from("n0"), "it has ended there");
-        job.begin_anew();
+        job.restart();
         let fresh = Job { attempt: 1, ..Job::new(7, by, crate::member::tests::job("a", 1), 0) };
         assert_eq!(job, fresh);
         assert!(!job.is_led_from("n0"), "its processes are told by cgroups from now on");

@@ -350,14 +350,14 @@ pub(crate) fn queue_of(queue: api::Queue) -> Result<Queue, (String, String, &'st
         let what = format!("`jobs_max_per_user` of the queue `{name}` is 0");
         return Err((what, "no job could start in it".to_owned(), "Name at least 1, or remove the key for no limit."));
     }
-    let unknown = |key: &str, nobody: String| {
+    let unknown = |key: &str, entry: String| {
         let what = format!("`{key}` of the queue `{name}` cannot be used");
         let hint = "Name those of /etc/passwd and /etc/group, or give numbers.";
-        (what, format!("`{nobody}` is unknown on this machine"), hint)
+        (what, format!("`{entry}` is unknown on this machine"), hint)
     };
     let rights = Rights {
-        users: ids(&users, user_id).map_err(|nobody| unknown("users", nobody))?,
-        groups: ids(&groups, group_id).map_err(|nobody| unknown("groups", nobody))?,
+        users: ids(&users, user_id).map_err(|entry| unknown("users", entry))?,
+        groups: ids(&groups, group_id).map_err(|entry| unknown("groups", entry))?,
         memory_bytes_max: memory_bytes_max_per_user,
         jobs_max: jobs_max_per_user,
     };

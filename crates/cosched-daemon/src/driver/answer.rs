@@ -16,7 +16,7 @@ impl Driver {
             let _ = call.reply.send(Err(e));
             return;
         }
-        let Some(Call { peer, op, reply }) = self.hold_unmet(call) else { return };
+        let Some(Call { peer, op, reply }) = self.hold_call(call) else { return };
         // Ends that are reported at the same time are handled together; before any other request the node settles.
         if !matches!(op, Op::Exit(..)) && self.cluster.node.has_news() {
             self.settle(false);

@@ -55,7 +55,7 @@ impl Choice {
     }
 
     /// The clock was set: the present window is discarded.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn discard_window(&mut self) {
         self.last = None;
     }
 
@@ -175,7 +175,7 @@ mod tests {
         assert!(begun(WINDOW_NS_MIN).window(&plan(2), 150, counts(7, 80)).is_none(), "another plan: it begins anew");
         assert!(begun(0).window(&plan(1), 150, counts(7, 80)).is_none(), "too short");
         let mut set = begun(WINDOW_NS_MIN);
-        set.begin_anew();
+        set.discard_window();
         assert!(set.window(&plan(1), 150, counts(7, 80)).is_none(), "the clock was set meanwhile");
     }
 

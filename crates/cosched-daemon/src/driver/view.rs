@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 impl Driver {
     /// A job as this node alone knows it.
-    pub(super) fn view_here(&self, id: u64) -> Answer<api::Job> {
+    pub(super) fn view_local(&self, id: u64) -> Answer<api::Job> {
         let record = self.record(id)?;
         Ok(self.job(record))
     }
@@ -21,7 +21,7 @@ impl Driver {
     /// The jobs in the form that all users may see.
     pub(super) fn list_for_all(&self) -> api::JobList {
         let privacy = Privacy::new(self.config.private_data, self.rights.clone());
-        privacy.list(Peer::NOBODY, self.view_list(false))
+        privacy.list(Peer::UNKNOWN, self.view_list(false))
     }
 
     pub(super) fn job(&self, record: &Record) -> api::Job {
@@ -45,7 +45,7 @@ impl Driver {
             cpus: record.cpus,
             places: live.and_then(|live| live.place.list(&self.identity.cpus)),
             mem_bytes: record.mem_bytes,
-            state: self.state_here(record),
+            state: self.local_state(record),
             command: record.command.clone(),
             cwd: record.cwd.clone(),
             pid: record.pid,
@@ -91,7 +91,7 @@ impl Driver {
     }
 
     /// The state of a job, from what this node alone knows.
-    pub(super) fn state_here(&self, record: &Record) -> api::JobState {
+    pub(super) fn local_state(&self, record: &Record) -> api::JobState {
         let live = self.live.get(&record.id);
         match live {
             _ if record.lost => api::JobState::Lost,

@@ -133,12 +133,12 @@ impl Node {
         let over: Vec<JobId> = self.requests.waiters.keys().copied().filter(is_over).collect();
         for job in over {
             let is_known = self.member.job(job).is_some();
-            let outcome = if is_known { Outcome::Job(job) } else { Outcome::Here(job) };
+            let outcome = if is_known { Outcome::Job(job) } else { Outcome::Local(job) };
             for id in self.requests.waiters.remove(&job).unwrap_or_default() {
                 self.answer(id, Ok(outcome.clone()));
             }
         }
-        self.look_for_launchers_elsewhere();
+        self.answer_remote_launchers();
     }
 
     /// Keeps the decisions about jobs with their parts.
@@ -178,11 +178,11 @@ impl Node {
 
     /// Whether a job is over. On a single machine an ended job is, even while that cannot be written; in a cluster all nodes give the same answer.
     pub fn is_over(&self, id: JobId) -> bool {
-        self.member.job(id).is_some_and(|job| job.end.is_some() || self.has_ended_here(job))
+        self.member.job(id).is_some_and(|job| job.end.is_some() || self.has_ended_locally(job))
     }
 
     /// Whether this attempt of a job was here alone, on the only machine, and is over.
-    pub fn has_ended_here(&self, job: &Job) -> bool {
+    pub fn has_ended_locally(&self, job: &Job) -> bool {
         self.machine.is_single && self.requests.over.get(&JobId(job.id)) == Some(&job.attempt)
     }
 }

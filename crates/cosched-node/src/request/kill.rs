@@ -32,9 +32,9 @@ impl Node {
         let spans = self.local.job(job).is_some_and(|job| job.spans);
         let done = Ok(Some(Outcome::Job(job)));
         // The local part of a job that the store does not know can be killed.
-        if self.is_forgotten(job) && (self.is_met() || !spans) {
-            self.kill_here(by, id, job, how)?;
-            return Ok(Some(Outcome::Here(job)));
+        if self.is_forgotten(job) && (self.has_read_store() || !spans) {
+            self.signal_part(by, id, job, how)?;
+            return Ok(Some(Outcome::Local(job)));
         }
         if here && spans {
             self.kill_part(by, id, job, how)?;
@@ -44,19 +44,19 @@ impl Node {
             return self.kill_without_store(by, id, job, how);
         }
         if !ends(how.signal) && self.has(job) && !spans {
-            self.kill_here(by, id, job, how)?;
+            self.signal_part(by, id, job, how)?;
             return done;
         }
         self.whose(job)?.change(by)?;
         if ends(how.signal) {
             // The job has no part here, or all its parts have ended, and the store has yet to be told.
-            let is_elsewhere = here && !self.has(job) && !self.is_over(job);
-            if is_elsewhere || self.is_out_of_touch() && self.requests.over.contains_key(&job) {
+            let is_remote = here && !self.has(job) && !self.is_over(job);
+            if is_remote || self.is_out_of_touch() && self.requests.over.contains_key(&job) {
                 return done;
             }
             return self.ask(by, id, Ask::Kill { job: job.0, how }, Waits::End(job, by, how));
         }
-        Err(if self.is_over(job) { Refusal::Ended(job) } else { Refusal::SignalElsewhere(job, how.signal) })
+        Err(if self.is_over(job) { Refusal::Ended(job) } else { Refusal::SignalRemote(job, how.signal) })
     }
 
     /// The store is unavailable: the part here is killed at once, and the store is told later. The user waits for the other nodes.
@@ -79,15 +79,15 @@ impl Node {
 
     /// Sends a signal to a job's part here; if it ends programs, the part is over when it has no process.
     pub(super) fn kill_part(&mut self, by: By, id: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
-        self.kill_here(by, id, job, how)?;
+        self.signal_part(by, id, job, how)?;
         if ends(how.signal) {
             self.close(job);
         }
         Ok(())
     }
 
-    fn kill_here(&mut self, by: By, asked: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
-        let whose = self.whose_here(job)?;
+    fn signal_part(&mut self, by: By, asked: RequestId, job: JobId, how: KillHow) -> Result<(), Refusal> {
+        let whose = self.whose_local(job)?;
         whose.change(by)?;
         let KillHow { signal, grace_ms } = how;
         let bound = whose.decided.suspended_by.is_some() && !by.admin;

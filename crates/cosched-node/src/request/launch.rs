@@ -81,15 +81,15 @@ impl Node {
     }
 
     /// Answers launchers whose job has ended or has its place on other nodes alone, because no event on this node would do so.
-    pub(super) fn look_for_launchers_elsewhere(&mut self) {
-        let is_elsewhere = |job: &JobId| {
+    pub(super) fn answer_remote_launchers(&mut self) {
+        let is_remote = |job: &JobId| {
             let planned = self.member.state().and_then(|state| state.jobs.get(job));
             let parts = planned.and_then(|job| job.place.as_ref()).map_or(&[][..], |place| &place.parts);
             !parts.is_empty() && !parts.iter().any(|part| Some(part.node) == self.member.id())
         };
         let has_ended = |job: &JobId| self.member.job(*job).is_some_and(|job| job.end.is_some());
         let jobs = self.requests.launchers.keys().copied();
-        let jobs: Vec<JobId> = jobs.filter(|job| is_elsewhere(job) || has_ended(job)).collect();
+        let jobs: Vec<JobId> = jobs.filter(|job| is_remote(job) || has_ended(job)).collect();
         jobs.into_iter().for_each(|job| self.answer_launcher(job, Ok(Outcome::Job(job))));
     }
 

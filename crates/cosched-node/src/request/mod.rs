@@ -173,8 +173,8 @@ impl Node {
 
     /// The launcher of a job saw its main process end: that is the end of the job's part here, if it has one.
     fn main_exited(&mut self, by: By, job: JobId, exit: Exit) -> Result<Outcome, Refusal> {
-        self.whose_here(job)?.change(by)?;
-        let outcome = if self.is_forgotten(job) { Outcome::Here(job) } else { Outcome::Job(job) };
+        self.whose_local(job)?.change(by)?;
+        let outcome = if self.is_forgotten(job) { Outcome::Local(job) } else { Outcome::Job(job) };
         if self.has(job) {
             self.exited(job, exit);
         } else {

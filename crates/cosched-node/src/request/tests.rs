@@ -34,7 +34,7 @@ impl Lab {
         let node = Node::new(at(0), settings, local, 1 << 30, &[]);
         let mut lab = Lab { node, store: MemoryStore::new(), watches: BTreeMap::new(), is_full: false, ns: 0, last: 0 };
         lab.settle();
-        assert!(lab.node.is_met() && !lab.node.is_out_of_touch());
+        assert!(lab.node.has_read_store() && !lab.node.is_out_of_touch());
         lab
     }
 
@@ -303,7 +303,7 @@ fn nobody_waits_for_ever_for_a_store_that_is_away() {
     };
     assert_eq!(ask(USER, 1, Request::Suspend(ID)), [], "it is kept");
     assert!(matches!(ask(OTHER, 2, kill(TERM))[..], [Action::Answer(_, Err(Refusal::NotYours { .. }))]));
-    assert_eq!(ask(USER, 3, kill(TERM)), [signal(ID, 15, 3), answer(3, Outcome::Here(ID))], "it ends at once");
+    assert_eq!(ask(USER, 3, kill(TERM)), [signal(ID, 15, 3), answer(3, Outcome::Local(ID))], "it ends at once");
     assert!(matches!(ask(USER, 4, Request::Loads(None))[..], [Action::Answer(_, Err(Refusal::Unread))]));
     let want = WantAsk::Total { cpus: 3, memory_per_cpu_bytes: 5, disk_bytes: 0 };
     let job = Box::new(JobAsk { want, ..self::ask() });
@@ -332,7 +332,7 @@ fn a_job_of_several_nodes_is_ended_here_alone_only_on_demand() {
         Request::Kill { job: ID, how: KillHow { signal: 10, grace_ms: None }, here: false },
     );
     let said: Vec<Action> = std::iter::from_fn(|| node.poll_action()).collect();
-    assert!(said.contains(&Action::Answer(RequestId(2), Err(Refusal::SignalElsewhere(ID, 10)))), "{said:?}");
+    assert!(said.contains(&Action::Answer(RequestId(2), Err(Refusal::SignalRemote(ID, 10)))), "{said:?}");
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn who_waits_for_a_job_that_the_store_has_forgotten_hears_what_was_here() {
     };
     assert_eq!(answers(&mut node), [], "the host has not ended it yet");
     node.handle(at(4 * S), Input::Over { job: ID, attempt: 0, end: Default::default() });
-    assert_eq!(answers(&mut node), [answer(1, Outcome::Here(ID))]);
+    assert_eq!(answers(&mut node), [answer(1, Outcome::Local(ID))]);
 }
 
 #[test]

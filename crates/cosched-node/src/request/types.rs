@@ -96,7 +96,7 @@ pub enum Outcome {
     /// Show this job.
     Job(JobId),
     /// Show this node's part of a job that the cluster does not know.
-    Here(JobId),
+    Local(JobId),
     /// Show the cluster's status.
     Status,
     /// The last reported load of the requested node, or of all nodes.
@@ -140,7 +140,7 @@ pub enum Refusal {
         by: u32,
     },
     /// User ID -1 cannot own a job.
-    ForNobody,
+    InvalidOwner,
     /// Only administrators may change what affects all users.
     ForAll {
         /// What was to be changed.
@@ -149,7 +149,7 @@ pub enum Refusal {
         by: u32,
     },
     /// The job is not on this node alone, and signals that do not end programs are only sent on one node.
-    SignalElsewhere(JobId, i32),
+    SignalRemote(JobId, i32),
     /// The request gives resources both per node and in total.
     WantedTwice,
     /// The request gives no resources.

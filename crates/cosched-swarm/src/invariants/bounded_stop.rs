@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_guard_that_thaws_nobody_is_noticed() {
         assert_eq!(dies_in_a_slot(None), None);
-        assert_eq!(dies_in_a_slot(Some(Broken::NobodyThaws)), Some("bounded_stop"));
+        assert_eq!(dies_in_a_slot(Some(Broken::NoThaw)), Some("bounded_stop"));
     }
 
     /// One of two jobs is held for want of memory; the store goes away, and while it is away the other job ends.

@@ -45,11 +45,11 @@ impl ByRule {
         for (id, job) in &state.jobs {
             let (now, had) = (self.parts[id], before.get(id).copied().unwrap_or(0));
             let ends = job.stage == Stage::Ending(Reason::NodeLost);
-            let goes_on = matches!(job.stage, Stage::Ready | Stage::Waiting(_));
+            let continues = matches!(job.stage, Stage::Ready | Stage::Waiting(_));
             let wrong = match job.spec.on_node_loss {
                 OnNodeLoss::Requeue => ends,
                 OnNodeLoss::Keep => ends && now > 0,
-                OnNodeLoss::Kill => goes_on && now < had,
+                OnNodeLoss::Kill => continues && now < had,
             };
             if wrong {
                 let rule = job.spec.on_node_loss;

@@ -20,7 +20,7 @@ pub(super) struct ExactlyOnce {
     jobs: BTreeMap<String, u64>,
     told: BTreeMap<String, Answer>,
     /// In this life of the store.
-    told_here: BTreeMap<String, Answer>,
+    told_since_restore: BTreeMap<String, Answer>,
     begun: BTreeSet<(usize, u64, u32)>,
     /// Jobs that several launchers request and that are not about to end, by owner, name and resources.
     once: BTreeMap<(u32, String, String), u64>,
@@ -58,14 +58,14 @@ impl Invariant for ExactlyOnce {
                 if let Some(known) = self.told.insert((*name).to_owned(), (*answer).clone()) {
                     return Err(format!("{name} is answered twice: {known:?}, {answer:?}"));
                 }
-                self.told_here.insert((*name).to_owned(), (*answer).clone());
+                self.told_since_restore.insert((*name).to_owned(), (*answer).clone());
                 return self.fits(name, answer);
             }
             Seen::Begun { node, job, attempt, .. } if !self.begun.insert((*node, job.0, *attempt)) => {
                 return Err(format!("job {job}, attempt {attempt}, is started twice on node {node}"));
             }
             Seen::Over(_) => {
-                return self.told_here.iter().try_for_each(|(name, answer)| self.fits(name, answer));
+                return self.told_since_restore.iter().try_for_each(|(name, answer)| self.fits(name, answer));
             }
             _ => (),
         }

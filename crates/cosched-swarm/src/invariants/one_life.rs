@@ -54,6 +54,6 @@ mod tests {
     #[test]
     fn a_guard_that_does_not_end_what_others_begin_anew_is_noticed() {
         assert_eq!(noticed(None), None);
-        assert_eq!(noticed(Some(Broken::NobodyFences)), Some("one_life"));
+        assert_eq!(noticed(Some(Broken::NoFence)), Some("one_life"));
     }
 }

@@ -89,7 +89,7 @@ impl World {
     pub(super) fn guard_fences(&mut self, node: usize) {
         let (now, steady) = (self.now, self.moment(node).steady);
         let host = &mut self.hosts[node];
-        if host.node.is_some() && now >= host.hung_until || self.broken == Some(Broken::NobodyFences) {
+        if host.node.is_some() && now >= host.hung_until || self.broken == Some(Broken::NoFence) {
             return;
         }
         host.processes.advance(now);
@@ -105,7 +105,7 @@ impl World {
     /// Stops and continues processes.
     fn apply(&mut self, node: usize) {
         let host = &mut self.hosts[node];
-        let keeps = host.node.is_none() && self.broken == Some(Broken::NobodyThaws);
+        let keeps = host.node.is_none() && self.broken == Some(Broken::NoThaw);
         let member = host.node.as_ref().map(Node::member).filter(|member| !member.is_joined());
         let adrift = member.and_then(Member::state).filter(|_| self.broken == Some(Broken::HoldsOn));
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| part.is_alive()) {

@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Like [`World::ask`], but half of the requests go through the daemon's own checks.
-    pub(super) fn somebody_asks(&mut self, node: usize, by: By, ask: Ask) {
+    pub(super) fn random_request(&mut self, node: usize, by: By, ask: Ask) {
         self.counts.asks += 1;
         if self.dice.one_in(2) {
             self.ask(node, by, ask);
@@ -43,7 +43,7 @@ impl World {
         }
         let what = match ask {
             Ask::Submit(job) => {
-                let has_process = leads_here(&self.hosts[node].name, &job);
+                let has_process = leads_from(&self.hosts[node].name, &job);
                 Request::Submit { owner: by, job, has_process }
             }
             Ask::Suspend { job } => Request::Suspend(JobId(job)),
@@ -130,6 +130,6 @@ fn wanted(want: WantAsk) -> Want {
     }
 }
 
-fn leads_here(name: &str, job: &JobAsk) -> bool {
+fn leads_from(name: &str, job: &JobAsk) -> bool {
     job.main.is_none() && job.lead.as_deref() == Some(name)
 }

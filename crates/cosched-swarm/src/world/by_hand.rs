@@ -92,9 +92,9 @@ impl World {
         }
         let (generation, from_slot) = self.state.as_ref().map_or((0, 0), |state| (state.generation, state.from_slot));
         let old = std::mem::replace(&mut self.store, store);
-        let goes_on =
+        let continues =
             |state: State| (generation..=generation + 1).contains(&state.generation) && state.from_slot >= from_slot;
-        if self.state().is_none_or(goes_on) {
+        if self.state().is_none_or(continues) {
             return self.look_at_store();
         }
         // No node was left that knew the newest state, or could tell which cluster or which of its lives it was.

@@ -99,7 +99,7 @@ impl World {
     }
 
     pub(super) fn guards(&mut self, node: usize) {
-        if self.now < self.hosts[node].hung_until && self.broken != Some(Broken::NobodyThaws) {
+        if self.now < self.hosts[node].hung_until && self.broken != Some(Broken::NoThaw) {
             self.hosts[node].thawed = true;
             self.tell(node, |_, _| ());
         }

@@ -1,12 +1,12 @@
 //! The world: true time, nodes, a store and a network between them, and a queue of events.
 
 mod act;
-mod anew;
 mod asks;
 mod by_hand;
 mod daemon;
 mod look;
 mod network;
+mod restore;
 mod time;
 mod trouble;
 mod users;
@@ -39,9 +39,9 @@ pub enum Broken {
     /// The first node's driver does not receive plans after generation 10.
     OldPlans,
     /// There is no guard: processes that a dead daemon has stopped stay stopped.
-    NobodyThaws,
+    NoThaw,
     /// The guard of a daemon that is dead or hangs does not end the jobs that other nodes may restart.
-    NobodyFences,
+    NoFence,
     /// A daemon that is out of touch keeps stopping jobs that were held for want of memory.
     HoldsOn,
     /// A daemon does not report that processes have ended.

@@ -189,11 +189,11 @@ impl World {
         let mut stopped = Vec::new();
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| part.is_alive()) {
             let planned = host.node.as_ref().and_then(|node| node.local().plan().jobs.get(id));
-            let held_here = planned.is_some_and(|job| job.standing == Standing::Suspended);
+            let suspended_now = planned.is_some_and(|job| job.standing == Standing::Suspended);
             // During an alarm a user's suspension stays in force, although the keys that recorded it are lost.
-            let excused = !alone || part.job.spans || part.job.suspended || suspended(id) || alarm && held_here;
+            let excused = !alone || part.job.spans || part.job.suspended || suspended(id) || alarm && suspended_now;
             let held = excused
-                && (held_here
+                && (suspended_now
                     || was_held(id)
                     || self.state.as_ref().is_some_and(|state| super::look::is_held(state, *id)));
             match part.stopped_since {

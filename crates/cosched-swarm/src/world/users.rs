@@ -108,7 +108,7 @@ impl World {
     }
 
     /// A user submits the `n`th job.
-    pub fn somebody_submits(&mut self, n: u64) {
+    pub fn submit_random(&mut self, n: u64) {
         if self.dice.one_in(6) {
             return self.several_submit(n);
         }
@@ -137,7 +137,7 @@ impl World {
             host.mains.insert(host.last_main, self.now + lives_ns);
             (ask.lead, ask.main) = (Some(host.name.clone()), Some(MainProcess { pid: host.last_main, start_ticks: 0 }));
         }
-        self.somebody_asks(node, by, submit(ask));
+        self.random_request(node, by, submit(ask));
     }
 
     /// Launchers on some nodes request one job, most of them at nearly the same time, some again, some for other nodes.
@@ -192,7 +192,7 @@ impl World {
     }
 
     /// A user or an operator changes something.
-    pub fn somebody_changes(&mut self) {
+    pub fn change_random(&mut self) {
         let known = self.state.as_ref().map_or(1, |state| state.next_order.max(1));
         let nodes = self.hosts.len() as u64;
         // Mostly one of the newest.
@@ -223,11 +223,11 @@ impl World {
         };
         let by = dice.pick(&[ROOT, ROOT, ROOT, user(1)]);
         let node = dice.below(nodes) as usize;
-        self.somebody_asks(node, by, ask);
+        self.random_request(node, by, ask);
     }
 
     /// Ends everything that holds jobs back, such as suspensions and drained nodes.
-    pub(crate) fn everybody_lets_go(&mut self) {
+    pub(crate) fn release_all(&mut self) {
         let Some(state) = self.state.clone() else { return };
         let suspended = |(id, job): (&JobId, &cosched_core::cluster::JobRecord)| {
             (job.standing == Standing::Suspended).then_some(*id)

@@ -183,7 +183,7 @@ fn others_begin_a_job_anew_well_after_its_node_has_ended_it() {
     let (mut ended_at, mut given_up_at) = (None, None);
     for _ in 0..1000 {
         lab.pass(100 * MS);
-        let ended = lab.seats[1].said.iter().any(|action| matches!(action, Action::KillHere { .. }));
+        let ended = lab.seats[1].said.iter().any(|action| matches!(action, Action::KillPart { .. }));
         ended_at = ended_at.or(ended.then_some(lab.now));
         given_up_at = given_up_at.or((!is_in_the_plan(&lab)).then_some(lab.now));
     }

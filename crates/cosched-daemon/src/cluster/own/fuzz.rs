@@ -1,6 +1,6 @@
 //! For the fuzz tests: the keys of a machine's journal, and their repair after damage.
 
-use super::{Change, folded, jobs_of, keys, mend};
+use super::{Change, folded, jobs_of, keys, repair};
 use cosched_cluster::store::{MemoryStore, Range};
 use cosched_cluster::wire::decode;
 use cosched_core::cluster::{Planner, State};
@@ -9,9 +9,9 @@ use cosched_core::cluster::{Planner, State};
 pub(crate) fn of(changes: Vec<Change>) {
     let (promised, mut entries) = folded(changes);
     let keys = keys();
-    mend::agree(&mut entries, &keys);
+    repair::reconcile(&mut entries, &keys);
     let once = entries.clone();
-    mend::agree(&mut entries, &keys);
+    repair::reconcile(&mut entries, &keys);
     assert_eq!(entries, once);
     let store = MemoryStore::restored(promised.max(1), entries.into_values().collect());
     let jobs = jobs_of(store.read(&super::jobs_range(&keys)).iter());

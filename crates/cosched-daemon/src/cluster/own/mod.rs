@@ -13,7 +13,7 @@
 
 pub(crate) mod fuzz;
 mod kept;
-mod mend;
+mod repair;
 #[cfg(test)]
 mod tests;
 
@@ -58,7 +58,7 @@ impl OwnStore {
     /// The store from the changes in a journal; after damage, the remaining keys are made consistent.
     pub(crate) fn of(changes: impl IntoIterator<Item = Change>, damaged: bool) -> OwnStore {
         let (promised, mut entries) = folded(changes);
-        let last_job = if damaged { mend::agree(&mut entries, &keys()) } else { 0 };
+        let last_job = if damaged { repair::reconcile(&mut entries, &keys()) } else { 0 };
         let store = MemoryStore::restored(promised.max(1), entries.into_values().collect());
         OwnStore { store, promised, last_job }
     }

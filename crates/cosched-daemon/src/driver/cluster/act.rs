@@ -30,12 +30,12 @@ impl Driver {
                 tracing::warn!(%reason, "gangs that span nodes have no slots here; Linux schedules them");
                 cluster.no_slots = Some(reason);
             }
-            Action::Begin { job, part, launcher } => self.start_here(*job, part, launcher),
+            Action::Begin { job, part, launcher } => self.start_part(*job, part, launcher),
             Action::Enter(job, request) => self.enter_late(job.0, request),
             Action::Release(request) => drop(cluster.launchers.remove(&request)),
             Action::Exited(job, exit) => self.main_exited(job.0, exit),
             Action::Taken(job) => self.number_is_taken(job.0),
-            Action::Signal { job, signal, why, asked } => self.signal_here(job.0, signal, why, asked),
+            Action::Signal { job, signal, why, asked } => self.signal_part(job.0, signal, why, asked),
             Action::KillRest(job) => self.kill_rest(job.0),
             Action::Finish(job, attempt) => self.over.push((job.0, attempt)),
             Action::Report(job, attempt) => self.report(job.0, attempt),

@@ -92,7 +92,7 @@ impl Driver {
     fn shown(&mut self, outcome: Outcome) -> Answer<Reply> {
         match outcome {
             Outcome::Job(id) => self.view_job(id.0).map(job_reply),
-            Outcome::Here(id) => self.view_here(id.0).map(job_reply),
+            Outcome::Local(id) => self.view_local(id.0).map(job_reply),
             Outcome::Status => Ok(Reply::Status(Box::new(self.view_status()))),
             Outcome::Loads(node, acks) => self.loads_read(node, &acks),
         }

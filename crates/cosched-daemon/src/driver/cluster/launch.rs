@@ -33,7 +33,7 @@ test -x \"$cosched\" && exec \"$cosched\" __again \"$socket\" \"$job\" \"$@\"
 exec \"$@\"";
 
 impl Driver {
-    pub(super) fn launch_anew(&mut self, job: &Job) {
+    pub(super) fn relaunch(&mut self, job: &Job) {
         let id = job.id;
         let begun = self.spawn_in(job);
         match begun {

@@ -7,16 +7,16 @@ mod act;
 mod admin;
 mod ask;
 mod fence;
-mod here;
+mod held_calls;
 mod import;
 mod kept;
 mod launch;
 mod mains;
 mod operate;
 mod own;
+mod parts;
 mod refusal;
 mod terms;
-mod unmet;
 mod view;
 
 use super::Driver;
@@ -89,7 +89,7 @@ pub(super) struct Cluster {
     /// Why gangs that span nodes have no slots, while they have none.
     no_slots: Option<Reason>,
     /// Requests about jobs that arrived before the store was met, and when.
-    unmet: Vec<(Instant, Call)>,
+    held_calls: Vec<(Instant, Call)>,
     /// The receivers of the node's answers, by the number of the request.
     asked: BTreeMap<RequestId, Asker>,
     last_request: u64,
@@ -162,7 +162,7 @@ impl Cluster {
             link,
             begin,
             no_slots: None,
-            unmet: Vec::new(),
+            held_calls: Vec::new(),
             asked: BTreeMap::new(),
             last_request: 0,
             asked_after_look: 0,
@@ -214,9 +214,9 @@ impl Cluster {
     pub(super) fn due(&self) -> Instant {
         let node =
             self.node.poll_timeout().map(|at| self.begin + Duration::from_nanos(at.0.saturating_sub(STEADY_BEGIN_NS)));
-        let unmet = self.unmet.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
+        let held_calls = self.held_calls.iter().map(|(since, _)| *since + ask::ANSWER_TIME_MAX);
         let launchers = (!self.launchers.is_empty()).then_some(self.launchers_look_at);
-        node.into_iter().chain(self.kept.due()).chain(launchers).chain(unmet).fold(self.look_at, Instant::min)
+        node.into_iter().chain(self.kept.due()).chain(launchers).chain(held_calls).fold(self.look_at, Instant::min)
     }
 }
 
@@ -358,7 +358,7 @@ impl Driver {
             self.cluster.launchers_look_at = Instant::now() + LAUNCHER_PERIOD;
             self.look_at_launchers();
         }
-        self.overdue_unmet();
+        self.refuse_overdue_calls();
     }
 
     /// Applies the member's new state; the host settles then.
@@ -367,7 +367,7 @@ impl Driver {
         let cluster = &mut self.cluster;
         cluster.kept.keep(cluster.node.member());
         self.compare_queues();
-        self.answer_unmet();
+        self.answer_held_calls();
     }
 
     /// Tells the member the state of the clock that others have to know.

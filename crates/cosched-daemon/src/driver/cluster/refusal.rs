@@ -18,7 +18,7 @@ impl Driver {
         match why {
             Refusal::NoSuchJob(id) => no_such_job(id.0),
             Refusal::Ended(id) => ended(id.0),
-            Refusal::SignalElsewhere(job, signal) => refuse(
+            Refusal::SignalRemote(job, signal) => refuse(
                 ErrorCode::Unsupported,
                 format!("signal {signal} cannot be sent to job {job}"),
                 "it is not on this node alone, and only signals that end programs go to all nodes",
@@ -115,7 +115,7 @@ fn of_rights(why: Refusal) -> ErrorBody {
             format!("you are {}, and only administrators submit jobs for others", user_name(by)),
             "Leave out `owner_uid`: the job is yours then.",
         ),
-        Refusal::ForNobody => invalid(
+        Refusal::InvalidOwner => invalid(
             "a job needs an owner",
             "uid 4294967295 means no user",
             "Give the uid of the user that owns the job.",

@@ -24,8 +24,8 @@ const GONE_SHOWN_MS: u64 = 7 * 24 * 3600 * 1000;
 impl Driver {
     /// `GET /v1/jobs/{id}`, on whichever node the job is.
     pub(in super::super) fn view_job(&self, id: u64) -> Answer<api::Job> {
-        if self.is_only_here(id) {
-            return self.view_here(id);
+        if self.is_only_local(id) {
+            return self.view_local(id);
         }
         let job = self.cluster.member().job(JobId(id)).ok_or_else(|| no_such_job(id))?;
         Ok(self.job_in_cluster(&self.cluster, job))
@@ -34,8 +34,8 @@ impl Driver {
     /// `GET /v1/jobs`
     pub(in super::super) fn view_list(&self, all: bool) -> api::JobList {
         let cluster = &self.cluster;
-        let shown = cluster.member().jobs().filter(|job| all || job.end.is_none() && !self.has_ended_here(job));
-        let is_own = |record: &&Record| (all || !record.ended()) && self.is_only_here(record.id);
+        let shown = cluster.member().jobs().filter(|job| all || job.end.is_none() && !self.has_ended_locally(job));
+        let is_own = |record: &&Record| (all || !record.ended()) && self.is_only_local(record.id);
         let own = self.state.jobs.values().filter(is_own);
         let mut jobs: Vec<api::Job> = shown.map(|job| self.job_in_cluster(cluster, job)).collect();
         jobs.extend(own.map(|record| self.job(record)));
@@ -46,42 +46,42 @@ impl Driver {
     /// Class and state of every job on record: in a cluster those of all its jobs, as waiting jobs have no node.
     pub(in super::super) fn classes_and_states(&self) -> Vec<(api::Class, api::JobState)> {
         let cluster = &self.cluster;
-        let here = |job: &Job| {
-            let record = self.record_here(job);
-            record.map_or(api::JobState::Running, |record| self.state_here(record))
+        let local = |job: &Job| {
+            let record = self.local_record(job);
+            record.map_or(api::JobState::Running, |record| self.local_state(record))
         };
         let known = cluster
             .member()
             .jobs()
-            .map(|job| (words::api_class(job.ask.class), self.state_of(cluster, job, here(job)).0));
-        let own = self.state.jobs.values().filter(|record| self.is_only_here(record.id));
-        known.chain(own.map(|record| (record.class, self.state_here(record)))).collect()
+            .map(|job| (words::api_class(job.ask.class), self.state_of(cluster, job, local(job)).0));
+        let own = self.state.jobs.values().filter(|record| self.is_only_local(record.id));
+        known.chain(own.map(|record| (record.class, self.local_state(record)))).collect()
     }
 
     /// This node's record of the same attempt of a job that the cluster knows.
-    fn record_here(&self, job: &Job) -> Option<&Record> {
+    fn local_record(&self, job: &Job) -> Option<&Record> {
         self.state.jobs.get(&job.id).filter(|record| record.part.is_some_and(|part| part.attempt == job.attempt))
     }
 
-    /// A job's state, and the reason for which it waits; `here` is the state according to this node alone.
-    fn state_of(&self, cluster: &Cluster, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
+    /// A job's state, and the reason for which it waits; `local` is the state according to this node alone.
+    fn state_of(&self, cluster: &Cluster, job: &Job, local: api::JobState) -> (api::JobState, Option<String>) {
         // A job on this node alone falls asleep by the node's own plan; of a job that spans nodes, only a part may. How a job ended that had parts
         // elsewhere, or whose end is known, is not for a single node to say.
-        let here = match here {
+        let local = match local {
             api::JobState::Lost if !cluster.alone || job.exit().is_some() => api::JobState::Ended,
             state if self.is_own(job.id) => state,
             _ => api::JobState::Running,
         };
-        let has_ended = self.has_ended_here(job);
+        let has_ended = self.has_ended_locally(job);
         let planned = cluster.member().state().and_then(|state| state.jobs.get(&JobId(job.id)));
         match planned {
             None if job.end.is_none() && !has_ended => (self.without_plan(cluster, job.id), None),
-            planned => state(planned.filter(|_| !has_ended), job, here),
+            planned => state(planned.filter(|_| !has_ended), job, local),
         }
     }
 
-    fn has_ended_here(&self, job: &Job) -> bool {
-        self.cluster.node.has_ended_here(job)
+    fn has_ended_locally(&self, job: &Job) -> bool {
+        self.cluster.node.has_ended_locally(job)
     }
 
     /// Visits every job on record, with only the fields whose changes are published; leaves out those for which `is_over` holds.
@@ -96,10 +96,10 @@ impl Driver {
                 show(job.id, None);
                 continue;
             }
-            let here = self.record_here(job);
-            let state_here = here.map_or(api::JobState::Running, |record| self.state_here(record));
+            let local = self.local_record(job);
+            let local_state = local.map_or(api::JobState::Running, |record| self.local_state(record));
             let planned = cluster.member().state().and_then(|state| state.jobs.get(&JobId(job.id)));
-            let (state, waits_for) = self.state_of(cluster, job, state_here);
+            let (state, waits_for) = self.state_of(cluster, job, local_state);
             let brief = Brief {
                 state,
                 waits_for,
@@ -110,13 +110,13 @@ impl Driver {
             };
             let exit = job.end.and_then(|end| end.exit).or(job.exit());
             let exit = exit.map(|exit| api::ExitStatus { code: exit.code, signal: exit.signal });
-            let exit = exit.or(here.and_then(|record| record.exit));
+            let exit = exit.or(local.and_then(|record| record.exit));
             let (uid, name, ended_why) = (job.owner.uid, job.ask.name.as_str(), ended_why(planned, job));
             show(job.id, Some(Known { uid, name, brief, exit, ended_why }));
         }
-        for record in self.state.jobs.values().filter(|record| self.is_only_here(record.id)) {
+        for record in self.state.jobs.values().filter(|record| self.is_only_local(record.id)) {
             let brief = || Brief {
-                state: self.state_here(record),
+                state: self.local_state(record),
                 waits_for: None,
                 class: record.class,
                 own_policy: record.own_policy,
@@ -135,7 +135,7 @@ impl Driver {
     }
 
     /// Whether only this node knows a job. A single machine keeps ended jobs of each user that its store has forgotten.
-    fn is_only_here(&self, id: u64) -> bool {
+    fn is_only_local(&self, id: u64) -> bool {
         self.cluster.node.is_forgotten(JobId(id))
             || self.cluster.alone && self.cluster.member().job(JobId(id)).is_none() && self.state.jobs.contains_key(&id)
     }
@@ -156,7 +156,7 @@ impl Driver {
 
     /// `GET /v1/jobs/{id}/events`: those of this node and of the cluster.
     pub(in super::super) fn view_events(&self, id: u64) -> Answer<api::EventList> {
-        if self.is_only_here(id) {
+        if self.is_only_local(id) {
             return Ok(api::EventList { events: self.record(id)?.events.clone() });
         }
         let job = self.cluster.member().job(JobId(id)).ok_or_else(|| no_such_job(id))?;
@@ -165,22 +165,22 @@ impl Driver {
             what: event.what.clone(),
             detail: event.uid.map(|uid| format!("by {}", crate::users::user_name(uid))).unwrap_or_default(),
         };
-        let here = self.state.jobs.get(&id).map(|record| record.events.clone()).unwrap_or_default();
+        let local = self.state.jobs.get(&id).map(|record| record.events.clone()).unwrap_or_default();
         // For a job on this node alone, its begin, its end and its being dropped are in this node's events, with more details.
         let is_told = |of: &&cosched_cluster::wire::Event| {
-            let here = || here.iter().any(|event| event.what == "registered" || event.what == "ended");
+            let local = || local.iter().any(|event| event.what == "registered" || event.what == "ended");
             let word = of.what.split(':').next().unwrap_or_default();
-            ["submitted", "ended", "dropped"].contains(&word) && self.is_own(id) && here()
+            ["submitted", "ended", "dropped"].contains(&word) && self.is_own(id) && local()
         };
         let history: Vec<api::Event> = job.history.iter().filter(|of| !is_told(of)).map(event).collect();
-        let mut events: Vec<api::Event> = history.into_iter().chain(here).collect();
+        let mut events: Vec<api::Event> = history.into_iter().chain(local).collect();
         events.sort_by_key(|event| event.unix_ms);
         Ok(api::EventList { events })
     }
 
     fn job_in_cluster(&self, cluster: &Cluster, job: &Job) -> api::Job {
-        let here = self.record_here(job);
-        let mut view = match here {
+        let local = self.local_record(job);
+        let mut view = match local {
             Some(record) => self.job(record),
             None => self.job(&record_of(job, &self.boot_id)),
         };
@@ -506,9 +506,9 @@ impl Cluster {
 }
 
 /// A job's state, and the reason for which it waits.
-fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::JobState, Option<String>) {
+fn state(planned: Option<&JobRecord>, job: &Job, local: api::JobState) -> (api::JobState, Option<String>) {
     let Some(planned) = planned.filter(|_| job.end.is_none()) else {
-        let over = if here == api::JobState::Lost { here } else { api::JobState::Ended };
+        let over = if local == api::JobState::Lost { local } else { api::JobState::Ended };
         return (over, None);
     };
     let dropped = planned.place.as_ref().is_some_and(|place| job.dropped_on.len() == place.parts.len());
@@ -520,7 +520,7 @@ fn state(planned: Option<&JobRecord>, job: &Job, here: api::JobState) -> (api::J
             Standing::Suspended => (api::JobState::Suspended, None),
             Standing::Asleep if dropped => (api::JobState::Dropped, None),
             Standing::Asleep => (api::JobState::Asleep, None),
-            Standing::Scheduled if matches!(here, api::JobState::Asleep | api::JobState::Dropped) => (here, None),
+            Standing::Scheduled if matches!(local, api::JobState::Asleep | api::JobState::Dropped) => (local, None),
             Standing::Scheduled => (api::JobState::Running, None),
         },
     }

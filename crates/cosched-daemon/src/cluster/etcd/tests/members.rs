@@ -41,8 +41,8 @@ impl Node {
             match action {
                 Action::Store(id, op) => self.etcd.call(id, op),
                 Action::Drop(id) => self.etcd.drop_watch(id),
-                Action::StartHere { job, .. } => self.running.push((JobId(job.id), job.attempt)),
-                Action::KillHere { job, .. } | Action::CloseHere { job, .. } => self.end(job),
+                Action::StartPart { job, .. } => self.running.push((JobId(job.id), job.attempt)),
+                Action::KillPart { job, .. } | Action::ClosePart { job, .. } => self.end(job),
                 Action::Reply(_, answer) => self.answers.push(answer),
                 Action::Say(notice) => self.notices.push(notice),
                 _ => (),

@@ -19,13 +19,13 @@ impl Member {
         match self.tree.replace(made_ns) {
             Some(old) if old == made_ns && !self.is_put_back(before) => (),
             // The same store at an earlier moment: a copy of it was restored.
-            Some(old) if old == made_ns => self.plan_anew(before),
+            Some(old) if old == made_ns => self.restart_planning(before),
             Some(_) => {
                 self.id = None;
-                self.plan_anew(before);
-                self.forget_here(made_ns);
+                self.restart_planning(before);
+                self.forget_local(made_ns);
             }
-            None => self.forget_here(made_ns),
+            None => self.forget_local(made_ns),
         }
     }
 
@@ -50,7 +50,7 @@ impl Member {
         self.settings.jobs_known = self.settings.jobs_known.max(given);
     }
 
-    fn plan_anew(&mut self, before: &Replica) {
+    fn restart_planning(&mut self, before: &Replica) {
         self.keep_numbers(before);
         if self.follow.in_use().is_some() {
             self.actions.push_back(Action::RunNoSlots(Reason::LeaseOut));
@@ -64,8 +64,8 @@ impl Member {
         self.work.period = period;
     }
 
-    fn forget_here(&mut self, tree: u64) {
-        let forgotten = self.here.forget_others(tree);
+    fn forget_local(&mut self, tree: u64) {
+        let forgotten = self.local.forget_others(tree);
         self.actions.extend(forgotten.into_iter().map(Action::Forgotten));
     }
 

@@ -13,21 +13,21 @@ use tokio::time::Instant;
 
 impl Driver {
     /// Keeps a request that cannot be answered before the store is met; returns any other one. A node that takes no part will not meet the store.
-    pub(in super::super) fn hold_unmet(&mut self, call: Call) -> Option<Call> {
+    pub(in super::super) fn hold_call(&mut self, call: Call) -> Option<Call> {
         if !call.op.job().is_some_and(|id| self.cluster.node.is_unknown_yet(JobId(id))) {
             return Some(call);
         }
-        self.cluster.unmet.push((Instant::now(), call));
+        self.cluster.held_calls.push((Instant::now(), call));
         None
     }
 
     /// The store was met, or will not be: answers all requests that still wait.
-    pub(super) fn answer_unmet(&mut self) {
+    pub(super) fn answer_held_calls(&mut self) {
         let cluster = &mut self.cluster;
-        if cluster.unmet.is_empty() || !cluster.node.is_met() && cluster.member().out().is_none() {
+        if cluster.held_calls.is_empty() || !cluster.node.has_read_store() && cluster.member().out().is_none() {
             return;
         }
-        for (_, call) in std::mem::take(&mut cluster.unmet) {
+        for (_, call) in std::mem::take(&mut cluster.held_calls) {
             // A requester that has given up does not expect the request to be carried out.
             if !call.reply.is_closed() {
                 self.answer(call);
@@ -36,11 +36,11 @@ impl Driver {
     }
 
     /// Requests do not wait for ever for a store that cannot be reached.
-    pub(super) fn overdue_unmet(&mut self) {
+    pub(super) fn refuse_overdue_calls(&mut self) {
         let cluster = &mut self.cluster;
         let waits = |(since, call): &(Instant, Call)| since.elapsed() < ANSWER_TIME_MAX && !call.reply.is_closed();
-        let (stay, late) = std::mem::take(&mut cluster.unmet).into_iter().partition(waits);
-        cluster.unmet = stay;
+        let (stay, late) = std::mem::take(&mut cluster.held_calls).into_iter().partition(waits);
+        cluster.held_calls = stay;
         let (name, problem) = (cluster.name.clone(), self.store_problem());
         for (_, Call { op, reply, .. }) in late {
             let id = op.job().unwrap_or_default();

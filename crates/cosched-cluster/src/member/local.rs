@@ -21,7 +21,7 @@ pub(super) enum Status {
 
 /// The jobs that the host knows of.
 #[derive(Debug, Default)]
-pub(super) struct Here {
+pub(super) struct LocalJobs {
     pub(super) jobs: BTreeMap<JobId, (Attempt, Status)>,
     /// The jobs that were killed because the node was unreachable.
     pub(super) fenced: BTreeSet<(JobId, Attempt)>,
@@ -35,13 +35,13 @@ pub(super) struct Here {
     empty: BTreeMap<JobId, bool>,
 }
 
-impl Here {
-    pub(super) fn new(found: &[Found]) -> Here {
+impl LocalJobs {
+    pub(super) fn new(found: &[Found]) -> LocalJobs {
         let status = |found: &Found| match found.ended {
             Some(end) => Status::Ended(end, false),
             None => Status::Running,
         };
-        Here {
+        LocalJobs {
             jobs: found.iter().map(|found| (found.job, (found.attempt, status(found)))).collect(),
             trees: found.iter().map(|found| (found.job, found.tree)).collect(),
             submitted_ms: found.iter().map(|found| (found.job, found.submitted_ms)).collect(),
@@ -140,7 +140,7 @@ impl Member {
     /// Connected again: a restored copy of the store may lack earlier reports, without any other sign of that.
     pub(super) fn say_again(&mut self) {
         let own = &self.settings.name;
-        for (id, attempt, empty) in self.here.say_again() {
+        for (id, attempt, empty) in self.local.say_again() {
             let known = self.replica.jobs.get(&id.0).map(|job| job.value.empty_on.contains(own));
             if known.is_some_and(|known| known != empty) {
                 self.outbox.report(&self.settings, self.now, is_empty(id, attempt, empty));
@@ -149,17 +149,17 @@ impl Member {
     }
 
     /// Compares the jobs on this node with the desired ones.
-    pub(super) fn here_changed(&mut self) {
+    pub(super) fn local_changed(&mut self) {
         if !self.can_compare() {
             return;
         }
         self.replica.is_news_of_jobs = false;
-        let wanted = self.wanted_here();
+        let wanted = self.wanted_parts();
         for (id, wanted) in &wanted {
             self.want(*id, wanted);
         }
         // Jobs without a place here any more: the node was given up, or the job is over.
-        let own: Vec<JobId> = self.here.jobs.keys().copied().collect();
+        let own: Vec<JobId> = self.local.jobs.keys().copied().collect();
         for id in own.into_iter().filter(|id| !wanted.contains_key(id)) {
             self.unwanted(id);
         }
@@ -184,7 +184,7 @@ impl Member {
     }
 
     /// The jobs that have a part here which has not ended.
-    fn wanted_here(&self) -> BTreeMap<JobId, Wanted> {
+    fn wanted_parts(&self) -> BTreeMap<JobId, Wanted> {
         let jobs = self.replica.state.iter().flat_map(|state| &state.value.jobs);
         jobs.filter_map(|(id, record)| Some((*id, self.wanted(*id, record)?))).collect()
     }
@@ -214,8 +214,8 @@ impl Member {
         jobs.filter_map(|(id, record)| {
             let job = &self.replica.jobs.get(&id.0)?.value;
             let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
-            let here = parts.iter().any(|part| Some(part.node) == self.id);
-            let open = !here && !job.closing && job.main_exit.is_none() && job.attempt == 0;
+            let local = parts.iter().any(|part| Some(part.node) == self.id);
+            let open = !local && !job.closing && job.main_exit.is_none() && job.attempt == 0;
             let leads = job.ask.lead.as_ref() == Some(&self.settings.name) && !matches!(record.stage, Stage::Ending(_));
             Some((*id, job.ask.main.filter(|_| open && leads)?))
         })
@@ -239,10 +239,10 @@ impl Member {
 
     fn want(&mut self, id: JobId, wanted: &Wanted) {
         let attempt = wanted.attempt;
-        let Some((known, status)) = self.here.jobs.get(&id).copied() else {
-            return self.begin_here(id, wanted);
+        let Some((known, status)) = self.local.jobs.get(&id).copied() else {
+            return self.begin_part(id, wanted);
         };
-        if self.here.is_another(id, wanted.submitted_ms) {
+        if self.local.is_another(id, wanted.submitted_ms) {
             return self.replace(id, status, wanted);
         }
         match status {
@@ -259,26 +259,26 @@ impl Member {
                 _ => (),
             },
             Status::Running if wanted.closing => {
-                self.here.jobs.insert(id, (known, Status::Closing));
-                self.actions.push_back(Action::CloseHere { job: id, attempt });
+                self.local.jobs.insert(id, (known, Status::Closing));
+                self.actions.push_back(Action::ClosePart { job: id, attempt });
             }
             Status::Ended(end, false) if known == attempt => {
-                self.here.jobs.insert(id, (known, Status::Ended(end, true)));
-                match self.here.fenced.contains(&(id, attempt)) {
+                self.local.jobs.insert(id, (known, Status::Ended(end, true)));
+                match self.local.fenced.contains(&(id, attempt)) {
                     true => self.outbox.report(&self.settings, self.now, Ask::PartLost { job: id.0, attempt }),
                     false => self.report_end(id, attempt, end),
                 }
             }
-            Status::Ended(..) if known != attempt => self.begin_here(id, wanted),
+            Status::Ended(..) if known != attempt => self.begin_part(id, wanted),
             _ => (),
         }
     }
 
     /// The other job of this number continues without being planned; while it is on this node, the new one cannot begin.
     fn replace(&mut self, id: JobId, status: Status, wanted: &Wanted) {
-        self.here.empty.remove(&id);
+        self.local.empty.remove(&id);
         if matches!(status, Status::Ended(..)) {
-            return self.begin_here(id, wanted);
+            return self.begin_part(id, wanted);
         }
         self.actions.push_back(Action::Forgotten(id));
         self.never_began(id, wanted);
@@ -286,26 +286,26 @@ impl Member {
 
     fn never_began(&mut self, id: JobId, wanted: &Wanted) {
         let end = PartEnd::default();
-        self.here.submitted_ms.insert(id, wanted.submitted_ms);
-        self.here.jobs.insert(id, (wanted.attempt, Status::Ended(end, true)));
+        self.local.submitted_ms.insert(id, wanted.submitted_ms);
+        self.local.jobs.insert(id, (wanted.attempt, Status::Ended(end, true)));
         self.report_end(id, wanted.attempt, end);
     }
 
-    fn begin_here(&mut self, id: JobId, wanted: &Wanted) {
+    fn begin_part(&mut self, id: JobId, wanted: &Wanted) {
         let Wanted { attempt, submitted_ms, part, ends, closing } = *wanted;
         if ends.is_some() || closing {
             return self.never_began(id, wanted);
         }
         let Some(job) = self.replica.jobs.get(&id.0) else { return };
         let job = Box::new(job.value.clone());
-        self.here.jobs.insert(id, (attempt, Status::Running));
-        self.here.submitted_ms.insert(id, submitted_ms);
-        self.here.fenced.retain(|(of, _)| *of != id);
-        self.actions.push_back(Action::StartHere { job, part });
+        self.local.jobs.insert(id, (attempt, Status::Running));
+        self.local.submitted_ms.insert(id, submitted_ms);
+        self.local.fenced.retain(|(of, _)| *of != id);
+        self.actions.push_back(Action::StartPart { job, part });
     }
 
     fn unwanted(&mut self, id: JobId) {
-        match self.here.jobs.get(&id).copied() {
+        match self.local.jobs.get(&id).copied() {
             Some((attempt, Status::Running | Status::Closing)) => {
                 let reason = match self.replica.jobs.get(&id.0) {
                     Some(job) if job.value.end.is_none() => Reason::NodeLost,
@@ -314,19 +314,19 @@ impl Member {
                 self.kill(id, attempt, reason);
             }
             Some((_, Status::Ended(..))) => {
-                self.here.jobs.remove(&id);
-                self.here.submitted_ms.remove(&id);
-                self.here.empty.remove(&id);
-                self.here.fenced.retain(|(of, _)| *of != id);
+                self.local.jobs.remove(&id);
+                self.local.submitted_ms.remove(&id);
+                self.local.empty.remove(&id);
+                self.local.fenced.retain(|(of, _)| *of != id);
             }
             Some((_, Status::Killing(..))) | None => (),
         }
     }
 
     fn kill(&mut self, job: JobId, attempt: Attempt, reason: Reason) {
-        let at_limit = is_limit(reason) || matches!(self.here.jobs.get(&job), Some((_, Status::Killing(_, true))));
-        self.here.jobs.insert(job, (attempt, Status::Killing(self.kill_how(job), at_limit)));
-        self.actions.push_back(Action::KillHere { job, attempt, reason });
+        let at_limit = is_limit(reason) || matches!(self.local.jobs.get(&job), Some((_, Status::Killing(_, true))));
+        self.local.jobs.insert(job, (attempt, Status::Killing(self.kill_how(job), at_limit)));
+        self.actions.push_back(Action::KillPart { job, attempt, reason });
     }
 
     fn kill_how(&self, job: JobId) -> Option<KillHow> {

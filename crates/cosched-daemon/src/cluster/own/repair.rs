@@ -13,7 +13,7 @@ use cosched_core::cluster::{NUMBERS_END, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Removes everything that only one half of the store knows; returns the highest job number found.
-pub(super) fn agree(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
+pub(super) fn reconcile(entries: &mut BTreeMap<Key, Entry>, keys: &Keys) -> u64 {
     let prefix = format!("{}jobs/", keys.prefix());
     let jobs: BTreeMap<u64, Option<Job>> = entries
         .values()

@@ -46,11 +46,11 @@ impl World {
         self.state = self.state();
         self.note(|| "store: comes back with other data".to_owned());
         self.see(&Seen::AnotherStore);
-        self.shows_what_there_is();
+        self.shows_contents();
     }
 
     /// Reports what the store still has of its earlier life to the invariants as if it had just been written.
-    fn shows_what_there_is(&mut self) {
+    fn shows_contents(&mut self) {
         let requests = format!("{}requests/", self.keys.prefix());
         for entry in self.store.read(&Range::prefix(&requests)) {
             self.see(&Seen::Request { id: entry.key.strip_prefix(&requests).unwrap_or_default(), came: true });

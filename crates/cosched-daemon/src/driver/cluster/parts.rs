@@ -21,7 +21,7 @@ use cosched_node::{Began, Input, RequestId, SIGKILL, Why, asks_to_end};
 
 impl Driver {
     /// Starts a job that has a place here: makes its resources, and moves its main process, if that waits here.
-    pub(super) fn start_here(&mut self, job: Job, part: Part, launcher: Option<RequestId>) {
+    pub(super) fn start_part(&mut self, job: Job, part: Part, launcher: Option<RequestId>) {
         let cluster = &mut self.cluster;
         let id = job.id;
         let Some((of, scheduled)) = cluster.node.part(JobId(id)) else { return };
@@ -60,7 +60,7 @@ impl Driver {
         self.cluster.handle(Input::Began(JobId(id), Began { populated, comes }));
         tracing::info!(id, spans, lead, cpus = part.cpus, "a job starts here");
         if lead && job.attempt > 0 {
-            self.launch_anew(&job);
+            self.relaunch(&job);
         }
     }
 
@@ -89,7 +89,7 @@ impl Driver {
     }
 
     /// Sends a signal to the processes of a job on this node.
-    pub(super) fn signal_here(&mut self, id: u64, signal: i32, why: Why, asked: Option<RequestId>) {
+    pub(super) fn signal_part(&mut self, id: u64, signal: i32, why: Why, asked: Option<RequestId>) {
         let (by, why) = match why {
             Why::User(uid) => (Some(uid), format!("signal {signal} by {}", user_name(uid))),
             Why::Reason(reason) => (None, format!("signal {signal}: {reason}")),
