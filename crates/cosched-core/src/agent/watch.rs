@@ -173,8 +173,8 @@ impl Watch {
     }
 
     fn judge(&mut self, now: Time, job: JobId, cpu_time_ns: u64, plan: &Plan, config: &AgentConfig) -> Option<Verdict> {
-        let anew = Quiet { base_ns: cpu_time_ns, counted_to: now, elapsed_ns: 0, granted_ns: 0 };
-        let quiet = self.quiet.get_or_insert(anew);
+        let fresh = Quiet { base_ns: cpu_time_ns, counted_to: now, elapsed_ns: 0, granted_ns: 0 };
+        let quiet = self.quiet.get_or_insert(fresh);
         quiet.count(now, job, plan, config);
         if quiet.granted_ns < SLOTS_MIN * plan.slot_length_ns {
             return None;
@@ -182,7 +182,7 @@ impl Watch {
         let cpus = plan.jobs.get(&job).map_or(1, |planned| planned.cpus);
         let idle_ns = u128::from(quiet.granted_ns) * u128::from(cpus) * u128::from(config.idle_ppm) / 1_000_000;
         if u128::from(cpu_time_ns.saturating_sub(quiet.base_ns)) > idle_ns {
-            *quiet = anew;
+            *quiet = fresh;
             return None;
         }
         (quiet.elapsed_ns >= config.idle_after_ns).then_some(Verdict::Asleep)

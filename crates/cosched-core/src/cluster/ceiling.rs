@@ -54,13 +54,13 @@ impl Ceiling {
     }
 
     /// Whether there is a ceiling.
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         !self.left.is_empty()
     }
 
     /// Whether this number of turns is left on each of these (node, CPUs).
     pub(super) fn affords(&mut self, cpus: &[(u32, u32)], turns_16: u64) -> bool {
-        if !self.is_there() {
+        if !self.is_set() {
             return true;
         }
         let short = |(node, cpus): &&(u32, u32)| self.left[*node as usize].spare_16 < u64::from(*cpus) * turns_16;
@@ -82,7 +82,7 @@ impl Ceiling {
 
     /// Takes this number of turns on each of these (node, CPUs), if they are left.
     pub(super) fn take(&mut self, cpus: &[(u32, u32)], turns_16: u64) -> bool {
-        if !self.is_there() {
+        if !self.is_set() {
             return true;
         }
         let affords = self.affords(cpus, turns_16);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn without_a_ceiling_everything_is_left() {
         let mut none = Ceiling::default();
-        assert!(!none.is_there() && none.affords(&[(7, 8)], 16) && none.take(&[(7, 8)], 16));
+        assert!(!none.is_set() && none.affords(&[(7, 8)], 16) && none.take(&[(7, 8)], 16));
         assert_eq!(none.end_row(), []);
         assert!(none.again(&[]));
     }

@@ -31,7 +31,7 @@ impl Planner {
             Input::LosePart(id, node) => {
                 self.job(id)?;
                 self.lose_part(id, node);
-                self.lay_anew();
+                self.rebuild();
                 Ok(Reason::NodeLost)
             }
             Input::Restarted(id) => {
@@ -152,7 +152,7 @@ impl Planner {
             self.job(id)?.spec.queue = to;
         }
         self.state.config.queues = queues;
-        self.lay_anew();
+        self.rebuild();
         Ok(())
     }
 

@@ -97,7 +97,7 @@ pub(super) fn cycle(
     cache: &mut Cache,
 ) -> Cycle {
     if gangs.is_empty() {
-        return Cycle { rows: vec![Arc::new(PlannedRow::nobody())], row_turns: vec![0], ..Cycle::default() };
+        return Cycle { rows: vec![Arc::new(PlannedRow::empty())], row_turns: vec![0], ..Cycle::default() };
     }
     let mut residents: Vec<Vec<usize>> = vec![Vec::new(); rows.len()];
     gangs.iter().enumerate().for_each(|(at, gang)| residents[gang.row as usize].push(at));

@@ -89,7 +89,7 @@ pub(super) fn all(
     let mut planned = Vec::with_capacity(rows.len());
     for row in rows {
         if row.turns == 0 {
-            planned.push((Arc::new(PlannedRow::nobody()), Runs::from([])));
+            planned.push((Arc::new(PlannedRow::empty()), Runs::from([])));
             continue;
         }
         let key = |of: &[usize]| of.iter().map(|at| (gangs[*at].version, gangs[*at].share, permitted[*at])).collect();
@@ -108,7 +108,7 @@ pub(super) fn all(
         };
         lineups.guests = lineups.fits.iter().copied().filter(|at| permitted[*at]).collect();
         let (guests, fits) = (key(&lineups.guests), lineups.fits.iter().map(|at| gangs[*at].version).collect());
-        let turns = ceiling.is_there().then_some(row.turns);
+        let turns = ceiling.is_set().then_some(row.turns);
         let same = |kept: &Kept| kept.guests == guests && kept.made.turns == turns;
         let again = kept.filter(same).map(|kept| kept.made).filter(|made| ceiling.again(&made.bounds));
         let made = again.unwrap_or_else(|| {
@@ -165,8 +165,8 @@ impl<'a> Lineups<'a> {
     /// Those of these gangs that are residents of other rows and fit into the free cells.
     fn fitting(&self, gangs: &[usize]) -> Vec<usize> {
         // A resident of a lower share fits too, but is not a guest.
-        let lives_here = |at: &usize| self.row.residents.binary_search(at).is_ok();
-        gangs.iter().copied().filter(|at| self.free.contains(self.gangs[*at].spans) && !lives_here(at)).collect()
+        let is_resident = |at: &usize| self.row.residents.binary_search(at).is_ok();
+        gangs.iter().copied().filter(|at| self.free.contains(self.gangs[*at].spans) && !is_resident(at)).collect()
     }
 
     fn share(&self, gang: usize) -> u64 {
@@ -182,7 +182,7 @@ impl<'a> Lineups<'a> {
             self.guests.iter().copied().filter(affords).chain(part.iter().copied()).collect();
         optional.sort_unstable();
         let rivals = self.rivals(&optional);
-        let of = self.how_many(&part, &optional, &rivals, ceiling.is_there());
+        let of = self.how_many(&part, &optional, &rivals, ceiling.is_set());
         let mut free = self.free.clone();
         let mut options = Vec::new();
         for (gang, rival) in optional.into_iter().zip(rivals) {

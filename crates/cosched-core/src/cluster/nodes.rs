@@ -153,7 +153,7 @@ impl Planner {
         for (job, part) in kept.into_iter().filter(|_| fits) {
             self.take_back(job, part);
         }
-        self.lay_anew();
+        self.rebuild();
         Ok(())
     }
 
@@ -202,7 +202,7 @@ impl Planner {
                 place.home = None;
             }
         }
-        self.lay_anew();
+        self.rebuild();
         self.hold_back(id);
         Ok(())
     }
@@ -237,7 +237,7 @@ impl Planner {
         for job in hit {
             self.lose_part(job, id);
         }
-        self.lay_anew();
+        self.rebuild();
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Planner {
     }
 
     /// Recomputes everything after the numbers of columns or queues have changed; the jobs' cells stay on their nodes and CPUs.
-    pub(super) fn lay_anew(&mut self) {
+    pub(super) fn rebuild(&mut self) {
         let sound = self.derive();
         debug_assert!(sound.is_ok(), "the planner's own state holds: {sound:?}");
         self.look_at_rows();

@@ -190,9 +190,9 @@ impl Planner {
 
     /// The first resource that is lacking for a job that requests a number of CPUs.
     fn why_not(&self, job: &JobRecord, (cpus, memory, disk): (u32, u64, u64), reserved: &Reserved) -> Reason {
-        let nobody = Reserved::new(reserved.now());
+        let unreserved = Reserved::new(reserved.now());
         let has = |memory, disk| {
-            let offers = self.offers(job, memory, disk, &nobody);
+            let offers = self.offers(job, memory, disk, &unreserved);
             offers.iter().map(|offer| u64::from(offer.cpus)).sum::<u64>() >= u64::from(cpus)
         };
         if has(memory, disk) {

@@ -31,7 +31,7 @@ pub struct PlannedRow {
 
 impl PlannedRow {
     /// A row without residents, in which no gang runs.
-    pub(super) fn nobody() -> PlannedRow {
+    pub(super) fn empty() -> PlannedRow {
         PlannedRow { residents: Vec::new(), lineups: alloc::vec![Vec::new()] }
     }
 }

@@ -41,8 +41,8 @@ pub struct Rights {
 impl Rights {
     /// Whether a user of these groups may use the queue.
     pub fn permit(&self, user: u32, groups: &[u32]) -> bool {
-        let everybody = self.users.is_empty() && self.groups.is_empty();
-        everybody || self.users.contains(&user) || groups.iter().any(|group| self.groups.contains(group))
+        let is_open = self.users.is_empty() && self.groups.is_empty();
+        is_open || self.users.contains(&user) || groups.iter().any(|group| self.groups.contains(group))
     }
 
     /// Whether a user who has started this number of jobs, with this amount of memory, may start another one with `more` bytes.

@@ -62,12 +62,12 @@ impl Planner {
         let mut leaving: Vec<JobId> = self.rows[row].jobs.iter().copied().collect();
         // The largest gangs have the least chance; a gang that finds no cells now does not find any later either.
         leaving.sort_by_cached_key(|id| (Reverse(self.gangs[id].cpus.len()), *id));
-        if !leaving.iter().all(|id| self.elsewhere(*id, |other| other != row).is_some()) {
+        if !leaving.iter().all(|id| self.cells_in_other_row(*id, |other| other != row).is_some()) {
             return false;
         }
         let mut old: Vec<(JobId, Arc<[Span]>)> = Vec::new();
         for id in leaving {
-            match self.elsewhere(id, |other| other != row) {
+            match self.cells_in_other_row(id, |other| other != row) {
                 Some((to, spans)) => {
                     old.push((id, self.gangs[&id].spans.clone()));
                     self.evict(id);
@@ -87,7 +87,7 @@ impl Planner {
     }
 
     /// Cells for a gang in another permitted row: preferably in its own columns, otherwise in others of its nodes.
-    fn elsewhere(&self, id: JobId, may: impl Fn(usize) -> bool) -> Option<(usize, Arc<[Span]>)> {
+    fn cells_in_other_row(&self, id: JobId, may: impl Fn(usize) -> bool) -> Option<(usize, Arc<[Span]>)> {
         let gang = &self.gangs[&id];
         let rows = || (0..self.rows.len()).filter(|row| *row != gang.row as usize && may(*row));
         if let Some(row) = rows().find(|row| self.rows[*row].free.contains(&gang.spans)) {
@@ -120,7 +120,7 @@ impl Planner {
             return;
         }
         let weights: BTreeMap<usize, u32> = (0..self.rows.len()).map(|row| (row, self.row_share(row))).collect();
-        if let Some((row, spans)) = self.elsewhere(id, |row| weights[&row] >= share) {
+        if let Some((row, spans)) = self.cells_in_other_row(id, |row| weights[&row] >= share) {
             self.evict(id);
             self.put(id, row, spans);
         }

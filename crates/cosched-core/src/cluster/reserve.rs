@@ -186,7 +186,7 @@ impl Waiter<'_> {
     }
 
     /// The nodes that it would get at that time, of those without a reservation.
-    fn fits_somewhere(&self, cpus: u32, memory: u64, disk: u64, time: Time) -> Option<Vec<Need>> {
+    fn fits_on_nodes(&self, cpus: u32, memory: u64, disk: u64, time: Time) -> Option<Vec<Need>> {
         let offer = |at: u32| {
             let (used, has) = (self.used(at, time), self.has(at));
             let left = has.capacity.memory_bytes.saturating_sub(used.memory);
@@ -227,7 +227,7 @@ impl Waiter<'_> {
         let at = |node| self.planner.layout.index_of(node).map(|at| at as u32);
         match (&self.job.place, &self.job.spec.want) {
             (None, Want::Total { cpus, memory_per_cpu_bytes, disk_bytes }) => {
-                let nodes = |time| self.fits_somewhere(*cpus, *memory_per_cpu_bytes, *disk_bytes, time);
+                let nodes = |time| self.fits_on_nodes(*cpus, *memory_per_cpu_bytes, *disk_bytes, time);
                 let from = self.first(0..self.usages.len() as u32, |time| nodes(time).is_some())?;
                 Some((from, nodes(from)?))
             }

@@ -88,8 +88,8 @@ impl Plan {
         }
         let home = |id: &JobId| self.jobs.get(id).and_then(|job| job.home.as_ref()).ok_or(Flaw::NotGiven(*id));
         for id in &row.residents {
-            let lives_here = home(id)?.0 == at && self.has_its_cells(&self.jobs[id]);
-            lives_here.then_some(()).ok_or(Flaw::Cells(*id))?;
+            let is_resident = home(id)?.0 == at && self.has_its_cells(&self.jobs[id]);
+            is_resident.then_some(()).ok_or(Flaw::Cells(*id))?;
         }
         row.lineups.iter().try_for_each(|run| self.check_run(at, run, used))
     }

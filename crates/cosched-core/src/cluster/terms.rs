@@ -48,7 +48,7 @@ pub struct Suspended {
 
 impl Terms {
     /// What a job waits for, if it may not start yet.
-    fn unmet(&self, now: Time) -> Option<Reason> {
+    fn waits_for(&self, now: Time) -> Option<Reason> {
         if !self.after.is_empty() {
             return Some(Reason::WaitsForJob);
         }
@@ -72,7 +72,7 @@ impl Planner {
     /// What a job that has not started waits for before anything else.
     pub(super) fn not_yet(&self, id: JobId, now: Time) -> Option<Reason> {
         let job = &self.state.jobs[&id];
-        if job.place.is_some() { None } else { job.spec.terms.unmet(now) }
+        if job.place.is_some() { None } else { job.spec.terms.waits_for(now) }
     }
 
     /// The maximum run time of a job, from its start.

@@ -148,7 +148,7 @@ impl Booster {
         let table = self.settle(now, table);
         let boosted = self.boosted();
         if let Some((place, held)) = boosted
-            && self.goes_on(now, place, held)
+            && self.keeps_boost(now, place, held)
         {
             return Boost { candidate: Some(place), reason: Reason::Boosted };
         }
@@ -179,7 +179,7 @@ impl Booster {
         if !interrupts(current == Some(job), endpoint == Endpoint::Blocked) {
             return None;
         }
-        let kept = |(place, held): (usize, Held)| place != job && self.goes_on(now, place, held);
+        let kept = |(place, held): (usize, Held)| place != job && self.keeps_boost(now, place, held);
         let kept = self.boosted().is_some_and(kept);
         let unfair = self.ahead(job) && (0..table.len()).any(|i| self.accounts[i].candidate && !self.ahead(i));
         if kept || unfair {
@@ -205,7 +205,7 @@ impl Booster {
     }
 
     /// Whether the boosted job keeps the CPUs without a search.
-    fn goes_on(&self, now: Time, place: usize, held: Held) -> bool {
+    fn keeps_boost(&self, now: Time, place: usize, held: Held) -> bool {
         let account = &self.accounts[place];
         let had_ns = now - held.since;
         let behind = held.catches_up && account.lag_ns > 0 && had_ns < self.config.quantum_ns;

@@ -1,6 +1,6 @@
 //! Passes the cluster's settings, and what its state says about the node's jobs, on to the node's own planner.
 
-use super::{Here, Known, LocalAction, LocalJob, LocalScheduler};
+use super::{Known, LocalAction, LocalJob, LocalScheduler, Tracked};
 use crate::agent::AgentAction;
 use crate::cluster::state::{JobRecord, JobSpec, Stage};
 use crate::id::{JobId, NodeId};
@@ -39,8 +39,8 @@ impl LocalScheduler {
         }
         self.is_stale |= followed.is_none_or(|(_, in_touch)| in_touch != known.in_touch);
         self.follow_settings(known);
-        let here: Vec<JobId> = self.here.keys().copied().collect();
-        for id in here {
+        let tracked: Vec<JobId> = self.tracked.keys().copied().collect();
+        for id in tracked {
             self.follow_job(id, known);
         }
     }
@@ -66,34 +66,34 @@ impl LocalScheduler {
 
     fn follow_job(&mut self, id: JobId, known: &Known) {
         // A job that was left may have a namesake: a store that has lost its data may use its number again.
-        let Some(here) = self.here.get(&id).copied().filter(|here| !here.left) else { return };
-        let Some(record) = known.state.jobs.get(&id) else { return self.forget(id, here) };
+        let Some(tracked) = self.tracked.get(&id).copied().filter(|tracked| !tracked.left) else { return };
+        let Some(record) = known.state.jobs.get(&id) else { return self.forget(id, tracked) };
         let says = (record.stage, record.standing);
-        let mut job = here.job.as_told(record, known.node);
+        let mut job = tracked.job.as_told(record, known.node);
         // Until a plan that includes the loss is in force, it has its cells.
         job.spans |=
             self.cluster.as_ref().is_some_and(|plan| plan.jobs.get(&id).is_some_and(|job| job.parts.len() > 1));
-        if here.says.map(is_suspended) != Some(is_suspended(says)) {
+        if tracked.says.map(is_suspended) != Some(is_suspended(says)) {
             job.suspended = is_suspended(says);
         }
         // Of single-node jobs only waiting matters to the plan, because the own planner has the rest; of others everything does.
-        let is_news = here.says != Some(says) && (job.spans || here.says.is_some_and(waits) != waits(says));
+        let is_news = tracked.says != Some(says) && (job.spans || tracked.says.is_some_and(waits) != waits(says));
         self.is_stale |= is_news;
-        self.here.insert(id, Here { job, says: Some(says), ..here });
-        if here.job != job {
-            self.follow_change(id, &here.job, &job);
+        self.tracked.insert(id, Tracked { job, says: Some(says), ..tracked });
+        if tracked.job != job {
+            self.follow_change(id, &tracked.job, &job);
             self.actions.push_back(LocalAction::Keep(id, job));
             self.is_stale = true;
         }
-        self.follow_sleep(id, here.says.is_some_and(|(_, standing)| standing == Standing::Asleep));
+        self.follow_sleep(id, tracked.says.is_some_and(|(_, standing)| standing == Standing::Asleep));
     }
 
     /// Follows the sleep of a job that was found asleep, or that a user has resumed, maybe on another node.
     fn follow_sleep(&mut self, id: JobId, slept: bool) {
-        let Some(here) = self.here.get(&id) else { return };
-        let sleeps = here.says.is_some_and(|(_, standing)| standing == Standing::Asleep);
-        match (slept, sleeps, here.asleep) {
-            (false, true, false) if !here.job.spans => self.sleeps(id, true),
+        let Some(tracked) = self.tracked.get(&id) else { return };
+        let sleeps = tracked.says.is_some_and(|(_, standing)| standing == Standing::Asleep);
+        match (slept, sleeps, tracked.asleep) {
+            (false, true, false) if !tracked.job.spans => self.sleeps(id, true),
             (true, false, true) => {
                 self.sleeps(id, false);
                 let reason = Reason::UserRequest;
@@ -104,9 +104,9 @@ impl LocalScheduler {
     }
 
     /// The cluster does not know the job: it stays as it was.
-    fn forget(&mut self, id: JobId, here: Here) {
-        self.is_stale |= here.says.is_some();
-        self.here.insert(id, Here { says: None, ..here });
+    fn forget(&mut self, id: JobId, tracked: Tracked) {
+        self.is_stale |= tracked.says.is_some();
+        self.tracked.insert(id, Tracked { says: None, ..tracked });
     }
 
     fn follow_change(&mut self, id: JobId, was: &LocalJob, is: &LocalJob) {

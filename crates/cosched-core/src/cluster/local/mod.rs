@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 use core::mem::take;
 
 /// This node in its own planner, which has no other nodes.
-const HERE: NodeId = NodeId(0);
+const THIS_NODE: NodeId = NodeId(0);
 
 /// The parameters of a local scheduler.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ pub enum LocalAction {
 
 /// A job on this node.
 #[derive(Clone, Copy, Debug)]
-struct Here {
+struct Tracked {
     job: LocalJob,
     /// It has processes now.
     populated: bool,
@@ -152,7 +152,7 @@ pub struct LocalScheduler {
     shares: Shares,
     ceiling_permille: u32,
     is_single: bool,
-    here: BTreeMap<JobId, Here>,
+    tracked: BTreeMap<JobId, Tracked>,
     plan: Arc<Plan>,
     set: BTreeMap<JobId, Disposition>,
     early: BTreeSet<JobId>,
@@ -170,7 +170,7 @@ impl LocalScheduler {
     /// A scheduler without jobs and without a plan of the cluster.
     pub fn new(config: LocalConfig) -> LocalScheduler {
         let own = Planner::new(PlannerConfig {
-            nodes: vec![Node { id: HERE, cpus: config.cpus }],
+            nodes: vec![Node { id: THIS_NODE, cpus: config.cpus }],
             slot_length_ns: config.slot_length_ns,
             policy: config.policy,
             sharing: config.sharing,
@@ -184,13 +184,13 @@ impl LocalScheduler {
         LocalScheduler {
             plan: Arc::clone(own.plan()),
             own,
-            agent: Agent::new(AgentConfig { node: HERE, ..config.agent }),
+            agent: Agent::new(AgentConfig { node: THIS_NODE, ..config.agent }),
             cluster: None,
             slots: true,
             shares: config.shares,
             ceiling_permille: 1000,
             is_single: config.is_single,
-            here: BTreeMap::new(),
+            tracked: BTreeMap::new(),
             set: BTreeMap::new(),
             early: BTreeSet::new(),
             followed: None,
@@ -238,17 +238,17 @@ impl LocalScheduler {
 
     /// A job on this node, as the node plans with it.
     pub fn job(&self, id: JobId) -> Option<&LocalJob> {
-        self.here.get(&id).map(|here| &here.job)
+        self.tracked.get(&id).map(|tracked| &tracked.job)
     }
 
     /// Whether a gang on this node uses no CPU.
     pub fn is_asleep(&self, id: JobId) -> bool {
-        self.here.get(&id).is_some_and(|here| here.asleep)
+        self.tracked.get(&id).is_some_and(|tracked| tracked.asleep)
     }
 
     /// A job has a place on this node, or was found on it.
     pub fn begin(&mut self, id: JobId, job: LocalJob) {
-        self.here.insert(id, Here { job, populated: true, left: false, asleep: false, says: None });
+        self.tracked.insert(id, Tracked { job, populated: true, left: false, asleep: false, says: None });
         (self.is_stale, self.followed) = (true, None);
         if !job.spans {
             self.submit(id, &job);
@@ -257,7 +257,7 @@ impl LocalScheduler {
 
     /// A job is no longer on this node.
     pub fn end(&mut self, id: JobId) {
-        if self.here.remove(&id).is_some_and(|here| !here.job.spans && !here.left) {
+        if self.tracked.remove(&id).is_some_and(|tracked| !tracked.job.spans && !tracked.left) {
             // The planner does not have a job that it refused.
             let _ = self.own.note(PlannerInput::End(id));
             self.is_noted = true;
@@ -268,27 +268,29 @@ impl LocalScheduler {
 
     /// A job on this node has processes now, or has none, and then uses no memory.
     pub fn populated(&mut self, id: JobId, populated: bool) {
-        if let Some(here) = self.here.get_mut(&id) {
-            self.is_stale |= here.populated != populated;
-            here.populated = populated;
+        if let Some(tracked) = self.tracked.get_mut(&id) {
+            self.is_stale |= tracked.populated != populated;
+            tracked.populated = populated;
         }
     }
 
     /// A job on this node is left to the operating system until it ends: no plan of the cluster has room for it, and what the cluster's
     /// state says of a job of this number may be about another one.
     pub fn leave(&mut self, id: JobId) {
-        let Some(here) = self.here.get_mut(&id).filter(|here| !here.left) else { return };
-        (here.left, here.says, self.is_stale) = (true, None, true);
-        if !here.job.spans {
+        let Some(tracked) = self.tracked.get_mut(&id).filter(|tracked| !tracked.left) else { return };
+        (tracked.left, tracked.says, self.is_stale) = (true, None, true);
+        if !tracked.job.spans {
             self.note(id, PlannerInput::End(id));
         }
     }
 
     /// A user suspends a job on this node, or resumes it, before the cluster's state shows it.
     pub fn suspend(&mut self, id: JobId, suspended: bool) {
-        let Some(here) = self.here.get_mut(&id).filter(|here| here.job.suspended != suspended) else { return };
-        here.job.suspended = suspended;
-        let (job, left) = (here.job, here.left);
+        let Some(tracked) = self.tracked.get_mut(&id).filter(|tracked| tracked.job.suspended != suspended) else {
+            return;
+        };
+        tracked.job.suspended = suspended;
+        let (job, left) = (tracked.job, tracked.left);
         if !left {
             self.note_standing(id, &job);
         }
@@ -298,7 +300,7 @@ impl LocalScheduler {
 
     /// The policy that auto has chosen for a job.
     pub fn choose(&mut self, id: JobId, policy: Policy, reason: Reason) {
-        if self.here.get(&id).is_some_and(|here| !here.job.spans && !here.left) {
+        if self.tracked.get(&id).is_some_and(|tracked| !tracked.job.spans && !tracked.left) {
             self.note(id, PlannerInput::Choice(id, policy, reason));
         }
     }
@@ -356,10 +358,10 @@ impl LocalScheduler {
     }
 
     fn planned(&mut self, known: Option<Known>) -> Plan {
-        let (goes_on, held) = known.map(|known| self.held(&known)).unwrap_or_default();
+        let (continuing, held) = known.map(|known| self.held(&known)).unwrap_or_default();
         let plan = match (&self.cluster, known) {
             (Some(cluster), Some(known)) => {
-                let (filled, flaw) = fill(cluster, known.node, self.own.plan(), &self.shares, &goes_on);
+                let (filled, flaw) = fill(cluster, known.node, self.own.plan(), &self.shares, &continuing);
                 if let Some(flaw) = flaw {
                     self.unsound(flaw);
                 }
@@ -373,13 +375,13 @@ impl LocalScheduler {
     /// Of the jobs that are held on this node because of a lack of memory: those that continue, because no planner reaches this node and they
     /// fit into memory, and the others.
     fn held(&self, known: &Known) -> (BTreeSet<JobId>, BTreeSet<JobId>) {
-        let lives = |id: JobId| self.here.get(&id).is_some_and(|here| here.populated);
-        let goes_on = match known.in_touch {
+        let lives = |id: JobId| self.tracked.get(&id).is_some_and(|tracked| tracked.populated);
+        let continuing = match known.in_touch {
             true => BTreeSet::new(),
             false => released(known.state, known.node, lives),
         };
-        let others = &held(known.state, known.node) - &goes_on;
-        (goes_on, others)
+        let others = &held(known.state, known.node) - &continuing;
+        (continuing, others)
     }
 
     fn unsound(&mut self, flaw: Flaw) {
@@ -388,7 +390,7 @@ impl LocalScheduler {
 
     fn submit(&mut self, id: JobId, job: &LocalJob) {
         let LocalJob { owner, class, policy, cpus, .. } = *job;
-        self.note(id, PlannerInput::Submit(Job { id, owner, class, policy, cpus, node: Some(HERE) }));
+        self.note(id, PlannerInput::Submit(Job { id, owner, class, policy, cpus, node: Some(THIS_NODE) }));
         if job.slot_share.is_some() {
             self.note(id, PlannerInput::Share(id, job.slot_share));
         }
@@ -453,9 +455,9 @@ impl LocalScheduler {
     }
 
     fn sleeps(&mut self, id: JobId, asleep: bool) {
-        let Some(here) = self.here.get_mut(&id) else { return };
-        here.asleep = asleep;
-        if !here.job.spans && !here.left {
+        let Some(tracked) = self.tracked.get_mut(&id) else { return };
+        tracked.asleep = asleep;
+        if !tracked.job.spans && !tracked.left {
             self.note(id, if asleep { PlannerInput::Asleep(id) } else { PlannerInput::Awake(id) });
         }
     }
@@ -474,8 +476,8 @@ impl LocalScheduler {
 
     /// What a job may do that is not in this node's plan.
     pub fn unplanned(&self, id: JobId) -> Disposition {
-        let spanning = self.here.get(&id).filter(|here| here.job.spans);
-        match spanning.and_then(|here| here.says) {
+        let spanning = self.tracked.get(&id).filter(|tracked| tracked.job.spans);
+        match spanning.and_then(|tracked| tracked.says) {
             Some((Stage::Waiting(_), _) | (Stage::Ready, Standing::Suspended)) => Disposition::Stop,
             // It has begun before its plan has arrived: until then the CPUs belong to other jobs.
             Some((Stage::Ready, _)) if self.cluster.is_some() && !self.early.contains(&id) => match self.plan.sharing {

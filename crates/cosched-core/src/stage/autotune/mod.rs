@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 use candidate::Kind;
 use memory::{Bars, Failures, Kept, Ledger};
 use noise::Noise;
-use situation::{Case, Situation, others_are_there};
+use situation::{Case, Situation, others_are_active};
 use trial::{Trial, Verdict};
 
 /// The number of windows that are evaluated together, and that must pass between two trials.
@@ -257,7 +257,7 @@ impl Autotune {
             self.watched.remove(0);
         }
         self.watched.push(window.clone());
-        if others_are_there(window, self.case) {
+        if others_are_active(window, self.case) {
             let actions = self.give_up_what_gives_way();
             if !actions.is_empty() {
                 return actions;
@@ -371,7 +371,7 @@ impl Autotune {
 
     /// Whether others came or went while the old setting was in force, or came while one was in force that yields to them.
     fn others_changed(&self, subject: Subject, trial: &Trial, window: &Window) -> bool {
-        let others = others_are_there(window, self.case);
+        let others = others_are_active(window, self.case);
         let gives_way = matches!(subject, Subject::New(kind) if kind.suffers_from_others());
         let differs = self.case.is_some_and(|case| case.others != others);
         if trial.has_new() { gives_way && others } else { differs && !trial.settles() }

@@ -36,7 +36,7 @@ impl Situation {
     pub(super) fn new(windows: &[Window], before: Option<Case>) -> Option<Situation> {
         let window = windows.iter().skip(1).fold(windows.first()?.clone(), |sum, next| merged(&sum, next));
         let limit = limiting(&window);
-        let case = Case { limiting: limit.resource, others: others_are_there(&window, before) };
+        let case = Case { limiting: limit.resource, others: others_are_active(&window, before) };
         Some(Situation { window, limit, case })
     }
 
@@ -89,7 +89,7 @@ impl Situation {
 }
 
 /// Whether others use the CPUs in this window; `before` is the previous case.
-pub(super) fn others_are_there(window: &Window, before: Option<Case>) -> bool {
+pub(super) fn others_are_active(window: &Window, before: Option<Case>) -> bool {
     let threshold = if before.is_some_and(|case| case.others) { OTHERS_GO } else { OTHERS_COME };
     window.others_share() > threshold
 }
