@@ -49,7 +49,7 @@ pub(crate) struct Counters {
     /// Whether only one thread at a time counts, so that no atomic additions are needed.
     one_at_a_time: AtomicBool,
     /// Incarnations that count their rounds themselves.
-    elsewhere: OnceLock<Vec<Arc<dyn Counts>>>,
+    incarnations: OnceLock<Vec<Arc<dyn Counts>>>,
 }
 
 impl Counters {
@@ -59,9 +59,9 @@ impl Counters {
     }
 
     /// The stage's incarnations count their rounds themselves.
-    pub(crate) fn count_elsewhere(&self, all: Vec<Arc<dyn Counts>>) {
+    pub(crate) fn count_by_incarnation(&self, all: Vec<Arc<dyn Counts>>) {
         // Set once, before the graph runs.
-        let _ = self.elsewhere.set(all);
+        let _ = self.incarnations.set(all);
     }
 
     /// Counts one more round, on `bytes` bytes.
@@ -85,8 +85,8 @@ impl Counters {
     }
 
     fn sum(&self, of: impl Fn(&Count) -> u64) -> u64 {
-        let elsewhere = self.elsewhere.get().into_iter().flatten();
-        of(&self.own) + elsewhere.map(|counts| of(counts.count())).sum::<u64>()
+        let incarnations = self.incarnations.get().into_iter().flatten();
+        of(&self.own) + incarnations.map(|counts| of(counts.count())).sum::<u64>()
     }
 
     /// Rounds so far.

@@ -4,22 +4,22 @@ use super::shared::{Shared, StageState};
 use super::wait::Waiter;
 use crate::buffer::Buffer;
 use crate::graph::PathId;
-use crate::monitor::{Doing, Helpers, Sitting};
+use crate::monitor::{Doing, Helpers, Tracker};
 use crate::queue::{Inbox, Which};
 
 /// Through which a [`Body`](crate::Body) accepts and conveys buffers.
 pub struct Port<'a> {
     shared: &'a Shared,
     stage: usize,
-    sitting: &'a Sitting<'a>,
+    tracker: &'a Tracker<'a>,
     waiter: Waiter,
     /// Number of buffers that it has accepted and not conveyed yet.
     held: usize,
 }
 
 impl<'a> Port<'a> {
-    pub(super) fn new(shared: &'a Shared, stage: usize, sitting: &'a Sitting<'a>) -> Port<'a> {
-        Port { shared, stage, sitting, waiter: Waiter::new(true), held: 0 }
+    pub(super) fn new(shared: &'a Shared, stage: usize, tracker: &'a Tracker<'a>) -> Port<'a> {
+        Port { shared, stage, tracker, waiter: Waiter::new(true), held: 0 }
     }
 
     fn state(&self) -> &'a StageState {
@@ -58,8 +58,8 @@ impl<'a> Port<'a> {
 
     fn wait(&mut self, inbox: &Inbox, which: Which, doing: Doing) -> Option<Buffer> {
         let shared = self.shared;
-        let sitting = (self.sitting, doing, Doing::Work(self.stage));
-        self.waiter.wait(sitting, inbox.bell(), which.topic(), &shared.awake, || match inbox.try_take(which) {
+        let tracker = (self.tracker, doing, Doing::Work(self.stage));
+        self.waiter.wait(tracker, inbox.bell(), which.topic(), &shared.awake, || match inbox.try_take(which) {
             None if shared.stopping() || inbox.is_over(which) => Some(None),
             None => None,
             buffer => Some(buffer),
@@ -77,7 +77,7 @@ impl<'a> Port<'a> {
         let mut buffer = buffer?;
         self.held += 1;
         let round = if empty { self.state().counters.rounds() } else { buffer.round() };
-        self.sitting.accepted(round, self.held);
+        self.tracker.accepted(round, self.held);
         if empty {
             buffer.recycle();
         } else if buffer.is_last() {
@@ -93,11 +93,11 @@ impl<'a> Port<'a> {
     pub fn convey(&mut self, buffer: Buffer) {
         assert!(self.held > 0, "it conveyed a buffer that it had not accepted");
         self.held -= 1;
-        self.sitting.conveyed(self.stage, buffer.round(), self.held);
+        self.tracker.conveyed(self.stage, buffer.round(), self.held);
         if buffer.carries_block() {
             self.state().counters.round(buffer.len());
         }
-        self.sitting.conveys(self.stage, || self.shared.output_len(self.stage, buffer.path()));
+        self.tracker.conveys(self.stage, || self.shared.output_len(self.stage, buffer.path()));
         self.shared.convey(self.stage, buffer);
     }
 

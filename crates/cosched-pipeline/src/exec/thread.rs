@@ -9,7 +9,7 @@ use super::wait::Waiter;
 use crate::buffer::Buffer;
 use crate::error::{BoxError, Cause};
 use crate::graph::{Body, Each, Flow};
-use crate::monitor::{Doing, Sitting};
+use crate::monitor::{Doing, Tracker};
 use crate::queue::{Topic, Which};
 
 /// A stage, or one of its incarnations, on a thread.
@@ -41,7 +41,7 @@ impl Unit {
         &mut self,
         shared: &Shared,
         state: &StageState,
-        sitting: &Sitting,
+        tracker: &Tracker,
         mut buffer: Buffer,
     ) -> Result<(), Cause> {
         let source = state.is_source();
@@ -52,7 +52,7 @@ impl Unit {
         }
         if buffer.carries_block() {
             let round = if source { state.counters.rounds() } else { buffer.round() };
-            match sitting.round(self.stage, round, || self.each.round(&mut buffer)).map_err(Cause::Stage)? {
+            match tracker.round(self.stage, round, || self.each.round(&mut buffer)).map_err(Cause::Stage)? {
                 Flow::Continue => {}
                 flow if !source => return Err(misuse(flow)),
                 Flow::Last => buffer.mark_last(),
@@ -62,14 +62,14 @@ impl Unit {
         if buffer.carries_block() {
             state.counters.round(buffer.len());
         }
-        sitting.conveys(self.stage, || shared.output_len(self.stage, buffer.path()));
+        tracker.conveys(self.stage, || shared.output_len(self.stage, buffer.path()));
         shared.convey(self.stage, buffer);
         Ok(())
     }
 
     /// An inactive incarnation sleeps until it is activated, or until the stage ends.
-    fn rest(&self, shared: &Shared, state: &StageState, sitting: &Sitting) {
-        sitting.switch(Doing::Nothing);
+    fn rest(&self, shared: &Shared, state: &StageState, tracker: &Tracker) {
+        tracker.switch(Doing::Nothing);
         // It may have been woken for a buffer, which another incarnation has to take now.
         if state.incoming.len() > 0 {
             state.incoming.bell().ring(Topic::ANY, &shared.awake);
@@ -77,7 +77,7 @@ impl Unit {
         shared.awake.sub();
         state.working.wait(self.incarnation);
         shared.awake.add();
-        sitting.switch(Doing::Work(self.stage));
+        tracker.switch(Doing::Work(self.stage));
     }
 }
 
@@ -162,31 +162,31 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
         }
     }
     let stages: Vec<usize> = units.iter().map(|unit| unit.stage).collect();
-    let sitting = shared.watch.sit(&stages);
+    let tracker = shared.watch.track(&stages);
     let mut begun = 0;
     for unit in &mut units {
-        sitting.switch(Doing::Aside(unit.stage));
+        tracker.switch(Doing::Aside(unit.stage));
         if let Err(cause) = guard(|| unit.each.init()) {
             shared.fail(Some(unit.stage), cause);
             break;
         }
         begun += 1;
     }
-    sitting.switch(Doing::Nothing);
+    tracker.switch(Doing::Nothing);
     if begun == units.len() && !reserve {
         shared.gate.pass();
     }
     if !shared.stopping() {
         let result = match &mut units[..] {
-            [unit] => caught(|| run_one(shared, unit, &sitting)).map_err(|cause| (unit.stage, cause)),
-            units => run_turns(shared, units, &sitting),
+            [unit] => caught(|| run_one(shared, unit, &tracker)).map_err(|cause| (unit.stage, cause)),
+            units => run_turns(shared, units, &tracker),
         };
         if let Err((stage, cause)) = result {
             shared.fail(Some(stage), cause);
         }
     }
     for (place, mut unit) in units.into_iter().enumerate() {
-        sitting.switch(Doing::Aside(unit.stage));
+        tracker.switch(Doing::Aside(unit.stage));
         let stage = unit.stage;
         let cleaned = if place < begun { guard(|| unit.each.cleanup()) } else { Ok(()) };
         let dropped = caught(|| {
@@ -200,21 +200,21 @@ fn run_units(shared: &Shared, mut units: Vec<Unit>, reserve: bool) {
 }
 
 /// Runs a stage on a thread of its own.
-fn run_one(shared: &Shared, unit: &mut Unit, sitting: &Sitting) -> Result<(), Cause> {
+fn run_one(shared: &Shared, unit: &mut Unit, tracker: &Tracker) -> Result<(), Cause> {
     let state = unit.state(shared);
     let inbox = state.input();
     let mut waiter = Waiter::new(state.incarnations == 1);
-    sitting.switch(Doing::Work(unit.stage));
+    tracker.switch(Doing::Work(unit.stage));
     while !shared.stopping() {
         if state.has_reserve && unit.incarnation >= state.working.count() {
-            unit.rest(shared, state, sitting);
+            unit.rest(shared, state, tracker);
             continue;
         }
         let buffer = match inbox.try_take(Which::Any) {
             Some(buffer) => buffer,
             None if !inbox.is_open() => break,
             None => {
-                let doing = (sitting, unit.waits(state), Doing::Work(unit.stage));
+                let doing = (tracker, unit.waits(state), Doing::Work(unit.stage));
                 let ready = || match inbox.try_take(Which::Any) {
                     None if shared.stopping() || !inbox.is_open() => Some(None),
                     None => None,
@@ -226,21 +226,21 @@ fn run_one(shared: &Shared, unit: &mut Unit, sitting: &Sitting) -> Result<(), Ca
                 }
             }
         };
-        unit.work(shared, state, sitting, buffer)?;
+        unit.work(shared, state, tracker, buffer)?;
     }
     Ok(())
 }
 
 fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
-    let sitting = shared.watch.sit(&[stage]);
-    sitting.switch(Doing::Aside(stage));
+    let tracker = shared.watch.track(&[stage]);
+    tracker.switch(Doing::Aside(stage));
     match guard(|| body.init()) {
         Err(cause) => shared.fail(Some(stage), cause),
         Ok(()) => {
-            sitting.switch(Doing::Nothing);
+            tracker.switch(Doing::Nothing);
             shared.gate.pass();
             if !shared.stopping()
-                && let Err(cause) = body_runs(shared, stage, &sitting, &mut *body)
+                && let Err(cause) = body_runs(shared, stage, &tracker, &mut *body)
             {
                 shared.fail(Some(stage), cause);
             }
@@ -251,11 +251,11 @@ fn run_body(shared: &Shared, stage: usize, mut body: Box<dyn Body>) {
     }
 }
 
-fn body_runs(shared: &Shared, stage: usize, sitting: &Sitting, body: &mut dyn Body) -> Result<(), Cause> {
-    sitting.switch(Doing::Work(stage));
-    let mut port = Port::new(shared, stage, sitting);
+fn body_runs(shared: &Shared, stage: usize, tracker: &Tracker, body: &mut dyn Body) -> Result<(), Cause> {
+    tracker.switch(Doing::Work(stage));
+    let mut port = Port::new(shared, stage, tracker);
     let result = guard(|| body.run(&mut port));
-    sitting.switch(Doing::Aside(stage));
+    tracker.switch(Doing::Aside(stage));
     result?;
     match port.complaint() {
         Some(what) if !shared.stopping() => Err(Cause::Misuse(what)),

@@ -12,7 +12,7 @@ use super::shared::Shared;
 use super::thread::{Unit, caught};
 use super::wait::Waiter;
 use crate::error::Cause;
-use crate::monitor::{Doing, Sitting};
+use crate::monitor::{Doing, Tracker};
 use crate::queue::{Topic, Which};
 
 /// The state of one stage in the order of turns.
@@ -23,7 +23,7 @@ struct Seat {
 }
 
 /// Runs all these stages until they have ended. The error comes with the stage that failed.
-pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) -> Result<(), (usize, Cause)> {
+pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], tracker: &Tracker) -> Result<(), (usize, Cause)> {
     let mut seats = vec![Seat::default(); units.len()];
     let mut waiter = Waiter::new(true);
     while !shared.stopping() && units.iter().any(|unit| unit.state(shared).input().is_open()) {
@@ -33,12 +33,12 @@ pub(super) fn run_turns(shared: &Shared, units: &mut [Unit], sitting: &Sitting) 
             let waiting = waiting(shared, unit);
             seat.passed_over = waiting > 0 && waiting < unit.repeat && full && !seat.passed_over;
             if waiting > 0 && !seat.passed_over {
-                sitting.switch(Doing::Work(unit.stage));
-                worked |= caught(|| turn(shared, sitting, unit)).map_err(|cause| (unit.stage, cause))?;
+                tracker.switch(Doing::Work(unit.stage));
+                worked |= caught(|| turn(shared, tracker, unit)).map_err(|cause| (unit.stage, cause))?;
             }
         }
         if !worked && !seats.iter().any(|seat| seat.passed_over) {
-            sleep(shared, units, &mut waiter, sitting);
+            sleep(shared, units, &mut waiter, tracker);
         }
     }
     Ok(())
@@ -51,7 +51,7 @@ fn waiting(shared: &Shared, unit: &Unit) -> usize {
 }
 
 /// Gives a stage its turn. False if it had no buffer.
-fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cause> {
+fn turn(shared: &Shared, tracker: &Tracker, unit: &mut Unit) -> Result<bool, Cause> {
     let state = unit.state(shared);
     let inbox = state.input();
     for done in 0..unit.repeat {
@@ -59,7 +59,7 @@ fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cau
             return Ok(true);
         }
         match inbox.try_take(Which::Any) {
-            Some(buffer) => unit.work(shared, state, sitting, buffer)?,
+            Some(buffer) => unit.work(shared, state, tracker, buffer)?,
             None => return Ok(done > 0),
         }
     }
@@ -67,11 +67,11 @@ fn turn(shared: &Shared, sitting: &Sitting, unit: &mut Unit) -> Result<bool, Cau
 }
 
 /// Sleeps until a stage has a buffer or all have ended. The time is accounted to the first stage that has not ended.
-fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, sitting: &Sitting) {
+fn sleep(shared: &Shared, units: &[Unit], waiter: &mut Waiter, tracker: &Tracker) {
     let over = |unit: &Unit| !unit.state(shared).input().is_open();
     let Some(first) = units.iter().find(|unit| !over(unit)) else { return };
-    let sitting = (sitting, first.waits(first.state(shared)), Doing::Work(first.stage));
-    waiter.wait(sitting, first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
+    let tracker = (tracker, first.waits(first.state(shared)), Doing::Work(first.stage));
+    waiter.wait(tracker, first.state(shared).input().bell(), Topic::ANY, &shared.awake, || {
         (shared.stopping() || units.iter().all(over) || units.iter().any(|unit| waiting(shared, unit) > 0))
             .then_some(())
     });

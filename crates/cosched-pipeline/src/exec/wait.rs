@@ -15,7 +15,7 @@
 
 use cosched_core::wait::spin::{Ended, SpinConfig, SpinRule};
 
-use crate::monitor::{Doing, Sitting};
+use crate::monitor::{Doing, Tracker};
 use crate::queue::{Awake, Bell, Topic};
 
 /// A block and its wake-up cost 5 to 10 µs each to the sleeping thread, to the thread that wakes it, and to those that wait
@@ -59,7 +59,7 @@ impl Waiter {
     /// Waits until `ready` returns something. Accounts the time as waiting, and from the return on as work again.
     pub(super) fn wait<R>(
         &mut self,
-        sitting: (&Sitting, Doing, Doing),
+        tracker: (&Tracker, Doing, Doing),
         bell: &Bell,
         topic: Topic,
         awake: &Awake,
@@ -69,14 +69,14 @@ impl Waiter {
             self.cpus = cpus();
         }
         self.waits = self.waits.wrapping_add(1);
-        let (sitting, waits, works) = sitting;
-        let is_timed = sitting.gives_way(waits);
+        let (tracker, waits, works) = tracker;
+        let is_timed = tracker.gives_way(waits);
         let (given, looks) = self.give_way(awake, &mut ready);
         let looked_ns = looks * LOOK_NS;
         let (result, waited_ns) = match given {
             Some(result) => {
                 if is_timed {
-                    sitting.goes_on(works);
+                    tracker.resumes(works);
                 }
                 self.without_sleep = self.without_sleep.saturating_add(1);
                 if self.is_alone && self.without_sleep > AWAKE_AFTER {
@@ -86,9 +86,9 @@ impl Waiter {
             }
             None => {
                 self.without_sleep = 0;
-                let sleeps_ns = sitting.sleeps(waits);
+                let sleeps_ns = tracker.sleeps(waits);
                 let result = bell.sleep(topic, awake, ready);
-                (result, looked_ns + sitting.switch(works).saturating_sub(sleeps_ns + WAKE_NS))
+                (result, looked_ns + tracker.switch(works).saturating_sub(sleeps_ns + WAKE_NS))
             }
         };
         if self.cpus > 1 {

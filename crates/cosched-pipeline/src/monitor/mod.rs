@@ -1,6 +1,6 @@
 //! Watches a graph while it runs: what its threads do, what waits where, what the kernel counted; and acts on that.
 //!
-//! Each thread has a [`Seat`], in which it writes what it does ([`Sitting::switch`]), without locks. The monitor's single
+//! Each thread has a [`Seat`], in which it writes what it does ([`Tracker::switch`]), without locks. The monitor's single
 //! thread samples seats and queues every few milliseconds, reports a stage that holds a buffer for too long, and runs core's
 //! autotune. The results go into the report.
 
@@ -12,11 +12,11 @@ mod log;
 mod occupancy;
 mod pace;
 mod seat;
-mod sitting;
 mod spans;
 mod stall;
 mod thread;
 mod totals;
+mod tracker;
 mod tune;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,9 +36,9 @@ pub(crate) use helpers::Helpers;
 use log::Log;
 use occupancy::Samples;
 use seat::{Seat, Spent};
-pub(crate) use sitting::Sitting;
 pub use stall::STALL_WARNING;
 pub(crate) use thread::{Watched, Watching};
+pub(crate) use tracker::Tracker;
 
 /// Locks a mutex under which no code can panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -57,7 +57,7 @@ impl Pace {
         // At most the whole time.
         let waits_ns = (u128::from(time_ns) * u128::from(self.wait_ns) / both_ns) as u64;
         if time_ns > LONG_PERIODS * PERIOD_NS {
-            self.begin_anew();
+            self.restart();
         }
         waits_ns
     }
@@ -69,7 +69,7 @@ impl Pace {
         self.work_ns = mean(self.work_ns, work_ns);
         self.wait_ns = mean(self.wait_ns, wait_ns);
         if work_ns + wait_ns >= PERIOD_NS {
-            return self.begin_anew();
+            return self.restart();
         }
         self.short += 1;
         let most = (1 << self.short.saturating_sub(ALL_TIMED).min(UNTIMED_MAX.ilog2() + 1)) - 1;
@@ -78,7 +78,7 @@ impl Pace {
 
     /// Discards what was seen, because it tells nothing about the future: the thread has slept, or everything takes longer
     /// now.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         (self.left, self.short, self.work_ns, self.wait_ns) = (0, 0, 0, 0);
     }
 }

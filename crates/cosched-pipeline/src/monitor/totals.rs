@@ -25,7 +25,7 @@ pub(super) struct Totals {
     pub(super) stages: Vec<Total>,
     looks: u64,
     /// CPU time that all processes used on the pipeline's CPUs, if that was requested.
-    pub(super) everybody_ns: Option<u64>,
+    pub(super) all_ns: Option<u64>,
 }
 
 impl Watch {
@@ -66,7 +66,7 @@ impl Watch {
         for (total, sum) in stages.iter_mut().zip(&samples.sums) {
             total.queue_sum = *sum;
         }
-        Totals { at_ns, stages, looks: samples.looks, everybody_ns: None }
+        Totals { at_ns, stages, looks: samples.looks, all_ns: None }
     }
 
     /// The totals at the start: all zero.
@@ -116,7 +116,7 @@ impl Watch {
 
 /// CPU time that processes other than the pipeline used on its CPUs between two instants.
 fn others_ns(from: &Totals, to: &Totals) -> Option<u64> {
-    let everybody_ns = to.everybody_ns?.saturating_sub(from.everybody_ns?);
+    let all_ns = to.all_ns?.saturating_sub(from.all_ns?);
     let own_ns = |totals: &Totals| totals.stages.iter().map(|stage| stage.spent.cpu_ns).sum::<u64>();
-    Some(everybody_ns.saturating_sub(own_ns(to).saturating_sub(own_ns(from))))
+    Some(all_ns.saturating_sub(own_ns(to).saturating_sub(own_ns(from))))
 }

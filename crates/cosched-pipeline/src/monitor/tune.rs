@@ -160,7 +160,7 @@ fn own_cpus() -> Vec<usize> {
 /// The totals until now, with the CPU time of all processes on these CPUs.
 fn totals(watch: &Watch, cpus: &[usize]) -> Totals {
     let mut totals = watch.totals();
-    totals.everybody_ns = cpus_busy_ns(cpus);
+    totals.all_ns = cpus_busy_ns(cpus);
     totals
 }
 
@@ -228,7 +228,7 @@ mod tests {
         std::thread::spawn(|| {
             let graph = alone();
             let before = Thread::current().unwrap().scheduling().unwrap();
-            let _sitting = graph.watch.sit(&[0]);
+            let _tracker = graph.watch.track(&[0]);
             let change =
                 |change: Change| graph.watch.carry_out(0, &change, &graph).map_err(|refusal| format!("{refusal:?}"));
             let now = || Thread::current().unwrap().scheduling().unwrap();
@@ -267,7 +267,7 @@ mod tests {
             let watch = &graph.watch;
             let (told, tell) = std::sync::mpsc::channel();
             scope.spawn(move || {
-                let _sitting = watch.sit(&[0]);
+                let _tracker = watch.track(&[0]);
                 told.send(()).unwrap();
                 let _ = receiver.recv();
             });

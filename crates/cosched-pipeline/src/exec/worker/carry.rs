@@ -14,7 +14,7 @@ use crate::error::Cause;
 use crate::exec::shared::Shared;
 use crate::exec::thread::{misuse, panicked};
 use crate::graph::Flow;
-use crate::monitor::Sitting;
+use crate::monitor::Tracker;
 
 /// A worker.
 pub(super) struct Worker<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Worker<'a> {
     pub(super) crew: &'a Crew,
     pub(super) desk: &'a Desk,
     pub(super) number: usize,
-    pub(super) sitting: &'a Sitting<'a>,
+    pub(super) tracker: &'a Tracker<'a>,
     pub(super) sampler: Sampler,
 }
 
@@ -37,9 +37,9 @@ enum Then<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(shared: &'a Shared, number: usize, sitting: &'a Sitting<'a>) -> Worker<'a> {
+    pub(super) fn new(shared: &'a Shared, number: usize, tracker: &'a Tracker<'a>) -> Worker<'a> {
         let crew = &shared.crew;
-        Worker { shared, crew, desk: &crew.desks[number], number, sitting, sampler: Sampler::new() }
+        Worker { shared, crew, desk: &crew.desks[number], number, tracker, sampler: Sampler::new() }
     }
 
     /// Carries a buffer as far as possible. Returns the buffer to carry next, if it has come across one. A panic ends the
@@ -49,10 +49,10 @@ impl<'a> Worker<'a> {
         // The guard is around the whole way of the buffer and not around each stage: no state of ours is left inconsistent by
         // a panic in a stage.
         let next = catch_unwind(AssertUnwindSafe(|| self.carry_on(buffer))).unwrap_or_else(|panic| {
-            self.shared.fail(self.sitting.stage(), panicked(&*panic));
+            self.shared.fail(self.tracker.stage(), panicked(&*panic));
             None
         });
-        self.sitting.carries_nothing();
+        self.tracker.carries_nothing();
         let several = self.crew.several.load(Ordering::Relaxed);
         let now = self.sampler.buffer_done(several);
         if now != several {
@@ -169,7 +169,7 @@ impl<'a> Worker<'a> {
     /// that.
     #[inline]
     fn visit(&self, station: &Station, stage: usize, number: u64) -> Visit<'a> {
-        Visit { stage, begins: station.begins.then_some(number), sitting: self.sitting }
+        Visit { stage, begins: station.begins.then_some(number), tracker: self.tracker }
     }
 
     /// Does the round, unless it has been done already because it need not be timed; then acts on what the stage returned.

@@ -8,7 +8,7 @@ use crate::counters::{Count, Counts};
 use crate::error::{BoxError, Cause};
 use crate::exec::thread::guard;
 use crate::graph::{Each, Flow};
-use crate::monitor::{Doing, Sitting};
+use crate::monitor::{Doing, Tracker};
 
 /// At least one round in this number of rounds is timed.
 const QUICK_MAX: u64 = 256;
@@ -18,14 +18,14 @@ pub(super) struct Visit<'a> {
     pub(super) stage: usize,
     /// The round's number, if the buffer does not have it yet.
     pub(super) begins: Option<u64>,
-    pub(super) sitting: &'a Sitting<'a>,
+    pub(super) tracker: &'a Tracker<'a>,
 }
 
 impl Visit<'_> {
     #[inline]
     fn round(&self, each: &mut dyn Each, buffer: &mut Buffer) -> Result<Flow, BoxError> {
         let round = self.begins.unwrap_or(buffer.round());
-        self.sitting.round(self.stage, round, || each.round(buffer))
+        self.tracker.round(self.stage, round, || each.round(buffer))
     }
 }
 
@@ -118,11 +118,11 @@ impl Cell {
     /// # Safety
     /// As for all methods here: the caller has exclusive use of the cell, and sees all effects of the previous user.
     #[cold]
-    pub(super) unsafe fn begin(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
+    pub(super) unsafe fn begin(&self, stage: usize, tracker: &Tracker) -> Result<(), Cause> {
         // SAFETY: guaranteed by the caller.
         let work = unsafe { self.work() };
         if let (false, Some(each)) = (work.begun, &mut work.each) {
-            sitting.switch(Doing::Aside(stage));
+            tracker.switch(Doing::Aside(stage));
             guard(|| each.init())?;
             work.begun = true;
         }
@@ -141,7 +141,7 @@ impl Cell {
             return Quick::NotNow;
         };
         work.quick -= 1;
-        visit.sitting.carries(visit.stage);
+        visit.tracker.carries(visit.stage);
         match visit.round(&mut **each, buffer) {
             Ok(Flow::Continue) => Quick::Continues,
             said => Quick::Says(said),
@@ -160,16 +160,16 @@ impl Cell {
         sampler: &mut Sampler,
     ) -> Result<Flow, Cause> {
         // SAFETY: guaranteed by the caller.
-        unsafe { self.begin(visit.stage, visit.sitting)? };
+        unsafe { self.begin(visit.stage, visit.tracker)? };
         // SAFETY: as above.
         let work = unsafe { self.work() };
         let Some(each) = &mut work.each else { return Err(Cause::Stopped) };
         let begin = sampler.begin(work.round_ns >= LONG_NS);
-        visit.sitting.carries_since(visit.stage, begin);
+        visit.tracker.carries_since(visit.stage, begin);
         let result = visit.round(&mut **each, buffer);
         let took_ns = sampler.end(begin);
-        visit.sitting.carries(visit.stage);
-        visit.sitting.worked(visit.stage, work.add(took_ns));
+        visit.tracker.carries(visit.stage);
+        visit.tracker.worked(visit.stage, work.add(took_ns));
         result.map_err(Cause::Stage)
     }
 
@@ -177,11 +177,11 @@ impl Cell {
     ///
     /// # Safety
     /// As above.
-    pub(super) unsafe fn end(&self, stage: usize, sitting: &Sitting) -> Result<(), Cause> {
+    pub(super) unsafe fn end(&self, stage: usize, tracker: &Tracker) -> Result<(), Cause> {
         // SAFETY: guaranteed by the caller.
         let work = unsafe { self.work() };
-        sitting.switch(Doing::Aside(stage));
-        sitting.worked(stage, work.rest_ns());
+        tracker.switch(Doing::Aside(stage));
+        tracker.worked(stage, work.rest_ns());
         let Some(mut each) = work.each.take() else { return Ok(()) };
         let result = if work.begun { guard(|| each.cleanup()) } else { Ok(()) };
         let dropped = guard(|| {

@@ -10,7 +10,7 @@ use super::idle::Woken;
 use super::plan::Room;
 use crate::buffer::Buffer;
 use crate::exec::shared::Shared;
-use crate::monitor::{Doing, Sitting};
+use crate::monitor::{Doing, Tracker};
 
 /// After this number of its own buffers a worker takes what others have for it, so that nothing starves.
 const TURN: u32 = 32;
@@ -29,13 +29,13 @@ impl Crew {
         let crew = &shared.crew;
         {
             let stages: Vec<usize> = crew.stages().map(|(stage, _)| stage).collect();
-            let sitting = shared.watch.sit(&stages);
-            if crew.begin(shared, &sitting) {
-                sitting.switch(Doing::Nothing);
+            let tracker = shared.watch.track(&stages);
+            if crew.begin(shared, &tracker) {
+                tracker.switch(Doing::Nothing);
                 shared.gate.pass();
-                Worker::new(shared, number, &sitting).live();
+                Worker::new(shared, number, &tracker).live();
             }
-            crew.absent(shared, 1, &sitting);
+            crew.absent(shared, 1, &tracker);
         }
         shared.awake.sub();
         shared.watch.ended();
@@ -47,14 +47,14 @@ impl Crew {
     }
 
     /// Initialises the stages; each worker takes those that no other has taken. False if one failed.
-    fn begin(&self, shared: &Shared, sitting: &Sitting) -> bool {
+    fn begin(&self, shared: &Shared, tracker: &Tracker) -> bool {
         let mut all = Vec::new();
         for (stage, room) in self.stages() {
             all.extend(room.cells[..room.at_work].iter().map(|cell| (stage, cell)));
         }
         while let Some((stage, cell)) = all.get(self.to_begin.fetch_add(1, Ordering::Relaxed)) {
             // SAFETY: the count gives each cell to one worker, and no buffer moves before all stages have been initialised.
-            if let Err(cause) = unsafe { cell.begin(*stage, sitting) } {
+            if let Err(cause) = unsafe { cell.begin(*stage, tracker) } {
                 shared.fail(Some(*stage), cause);
                 return false;
             }
@@ -65,18 +65,18 @@ impl Crew {
     /// Accounts for workers that could not be started.
     pub(crate) fn missing(&self, shared: &Shared, workers: usize) {
         // These may have been the last ones: then the stages have to be cleaned up here.
-        self.absent(shared, workers, &shared.watch.sit(&[]));
+        self.absent(shared, workers, &shared.watch.track(&[]));
     }
 
     /// Accounts for workers that have ended, or were never started. The last one cleans up the stages.
-    fn absent(&self, shared: &Shared, workers: usize, sitting: &Sitting) {
+    fn absent(&self, shared: &Shared, workers: usize, tracker: &Tracker) {
         if self.present.fetch_sub(workers, Ordering::AcqRel) != workers {
             return;
         }
         for (stage, room) in self.stages() {
             for cell in &room.cells {
                 // SAFETY: all other workers have ended.
-                if let Err(cause) = unsafe { cell.end(stage, sitting) } {
+                if let Err(cause) = unsafe { cell.end(stage, tracker) } {
                     shared.fail(Some(stage), cause);
                 }
             }

@@ -39,8 +39,8 @@ impl Room {
         };
         if let Access::Free(permits) = &access {
             (0..at_work as u32).for_each(|number| {
-                let nobody = permits.recall(number);
-                debug_assert!(nobody.is_none());
+                let waiting = permits.recall(number);
+                debug_assert!(waiting.is_none());
             });
         }
         Room { cells: all.into_iter().map(|each| Arc::new(Cell::new(each))).collect(), at_work, access }
@@ -81,7 +81,8 @@ pub(super) fn plan(graph: &mut Graph, workers: usize, counters: impl Fn(usize) -
         };
         let room = room.map(|all| Room::new(graph, index, all, workers));
         if let Some(room) = &room {
-            counters(index).count_elsewhere(room.cells.iter().map(|cell| cell.clone() as Arc<dyn Counts>).collect());
+            counters(index)
+                .count_by_incarnation(room.cells.iter().map(|cell| cell.clone() as Arc<dyn Counts>).collect());
         }
         plan.rooms.push(room);
     }

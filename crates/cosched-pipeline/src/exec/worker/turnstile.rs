@@ -34,8 +34,8 @@ impl Turnstile {
         let slots = buffers.next_power_of_two().max(SLOTS);
         let lines = (0..slots / SLOTS).map(|_| Line::default()).collect();
         let turnstile = Turnstile { lines, mask: slots as u64 - 1, is_alone };
-        let nobody = turnstile.open(0);
-        debug_assert!(nobody.is_none());
+        let waiting = turnstile.open(0);
+        debug_assert!(waiting.is_none());
         turnstile
     }
 

@@ -17,7 +17,7 @@ use crate::priority::{self, Adjusted, Priorities};
 use crate::report::{Action, Span};
 
 /// The calling thread works for the graph for the lifetime of this value.
-pub(crate) struct Sitting<'a> {
+pub(crate) struct Tracker<'a> {
     watch: &'a Watch,
     seat: Arc<Seat>,
     doing: Cell<(Doing, u64)>,
@@ -32,10 +32,10 @@ pub(crate) struct Sitting<'a> {
 
 impl Watch {
     /// The calling thread starts to work for these stages. Their settings are applied to it.
-    pub(crate) fn sit(&self, stages: &[usize]) -> Sitting<'_> {
+    pub(crate) fn track(&self, stages: &[usize]) -> Tracker<'_> {
         let seat = self.seat(Seat::here(stages, Spans::new(self.is_traced)));
         let adjusted = self.adjusted(&seat);
-        Sitting {
+        Tracker {
             watch: self,
             seat,
             doing: Cell::new((Doing::Nothing, 0)),
@@ -178,7 +178,7 @@ fn without(setting: Setting, asked: &Setting) -> Setting {
     }
 }
 
-impl Sitting<'_> {
+impl Tracker<'_> {
     /// The thread starts another activity. Called when it starts or ends to wait, not for each buffer. Returns the time, in
     /// nanoseconds from the graph's start.
     pub(crate) fn switch(&self, doing: Doing) -> u64 {
@@ -213,7 +213,7 @@ impl Sitting<'_> {
     }
 
     /// The wait has ended before the thread slept, and the clock was read at its start.
-    pub(crate) fn goes_on(&self, works: Doing) {
+    pub(crate) fn resumes(&self, works: Doing) {
         let (_, since_ns) = self.doing.get();
         let now_ns = self.switch(works);
         self.with_pace(|pace| pace.waited(now_ns.saturating_sub(since_ns)));
@@ -222,7 +222,7 @@ impl Sitting<'_> {
     /// The wait has not ended, and the thread is about to sleep. Returns the time, in nanoseconds from the graph's start.
     pub(crate) fn sleeps(&self, waits: Doing) -> u64 {
         let now_ns = self.switch(waits);
-        self.with_pace(Pace::begin_anew);
+        self.with_pace(Pace::restart);
         now_ns
     }
 
@@ -239,7 +239,7 @@ impl Sitting<'_> {
         self.seat.carries(Doing::Carry(stage));
     }
 
-    /// A worker arrives at a stage at this instant. It reports itself how long it was there ([`Sitting::worked`]).
+    /// A worker arrives at a stage at this instant. It reports itself how long it was there ([`Tracker::worked`]).
     pub(crate) fn carries_since(&self, stage: usize, begin: Instant) {
         let since_ns = begin.saturating_duration_since(self.watch.started).as_nanos() as u64;
         self.seat.switch(Doing::Work(stage), since_ns);
@@ -337,7 +337,7 @@ impl Sitting<'_> {
     }
 }
 
-impl Drop for Sitting<'_> {
+impl Drop for Tracker<'_> {
     fn drop(&mut self) {
         self.switch(Doing::Nothing);
         self.seat.divide();
