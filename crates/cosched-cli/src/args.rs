@@ -227,7 +227,7 @@ pub(crate) fn subcommand_at(words: &[OsString]) -> Option<usize> {
 }
 
 /// Commands of other systems, and the command here that does the same.
-const ELSEWHERE: [(&str, &str); 11] = [
+const EQUIVALENTS: [(&str, &str); 11] = [
     ("submit", "run -d"),
     ("batch", "run -d"),
     ("sbatch", "run -d"),
@@ -242,10 +242,10 @@ const ELSEWHERE: [(&str, &str); 11] = [
 ];
 
 /// The command here for a word that another system uses.
-pub(crate) fn known_elsewhere(error: &clap::Error) -> Option<String> {
+pub(crate) fn equivalent(error: &clap::Error) -> Option<String> {
     use clap::error::{ContextKind, ContextValue};
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let here = ELSEWHERE.iter().find(|(there, _)| there == word)?.1;
+    let here = EQUIVALENTS.iter().find(|(there, _)| there == word)?.1;
     Some(format!("cosched has no command `{word}`\n  why: it has another name here\n  hint: cosched {here}"))
 }
 
@@ -299,7 +299,7 @@ mod tests {
         let signal = message(&["cosched", "kill", "-s", "TREM", "7"]);
         assert!(signal.contains("did you mean TERM?"), "{signal}");
         assert!(message(&["cosched", "suspnd", "7"]).contains("'suspend'"));
-        let tip = |word: &str| known_elsewhere(&Cli::try_parse_from(["cosched", word]).unwrap_err());
+        let tip = |word: &str| equivalent(&Cli::try_parse_from(["cosched", word]).unwrap_err());
         assert!(tip("scancel").unwrap().ends_with("hint: cosched kill") && tip("nonsense").is_none());
     }
 

@@ -85,7 +85,7 @@ fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, F
     let parsed = matches.and_then(|mut matches| args::Cli::from_arg_matches_mut(&mut matches));
     let cli = parsed.map_err(|error| {
         let error = error.format(&mut command);
-        match args::known_elsewhere(&error) {
+        match args::equivalent(&error) {
             Some(tip) => out::say(&tip),
             // clap prints in its own style: help to standard output, errors to standard error.
             None => _ = error.print(),

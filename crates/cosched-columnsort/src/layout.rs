@@ -354,10 +354,10 @@ fn sizes(shape: Shape, format: Format) -> (u64, u64) {
 
 /// Appends a piece; merges it with the last one if it is adjacent to that both in the file and in the buffer.
 pub(crate) fn push_piece(pieces: &mut Vec<Piece>, piece: Piece) {
-    let goes_on = |last: &&mut Piece| {
+    let continues = |last: &&mut Piece| {
         last.offset + last.range.len() as u64 == piece.offset && last.range.end == piece.range.start
     };
-    if let Some(last) = pieces.last_mut().filter(goes_on) {
+    if let Some(last) = pieces.last_mut().filter(continues) {
         last.range.end = piece.range.end;
         return;
     }

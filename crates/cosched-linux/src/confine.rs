@@ -54,7 +54,7 @@ impl JobDirs {
     }
 
     /// Its processes came from a v1 cpuset made by hand or by another program, and have stayed there.
-    fn is_elsewhere(&self) -> bool {
+    fn is_in_old_cpuset(&self) -> bool {
         let is_empty = |dir: &PathBuf| cgfile::procs(dir).is_ok_and(|pids| pids.is_empty());
         self.cpuset.as_ref().is_some_and(is_empty) && !is_empty(&self.gang())
     }
@@ -76,7 +76,7 @@ impl JobCgroup {
             // Later processes inherit it.
             cgfile::write(file, &list(is_v1, place)).map_err(TreeError::io("write", file))?;
         }
-        if file.is_none() || self.dirs().is_elsewhere() { self.bind(place) } else { Ok(()) }
+        if file.is_none() || self.dirs().is_in_old_cpuset() { self.bind(place) } else { Ok(()) }
     }
 
     /// The same for one process that has entered, or is about to leave, where no cpuset controls it.

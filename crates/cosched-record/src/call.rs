@@ -29,7 +29,7 @@ static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// The owner is in a call: calls within it are not recorded.
 static WITHIN: AtomicBool = AtomicBool::new(false);
 /// Calls of other threads.
-static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
+static OTHER_THREADS: AtomicU64 = AtomicU64::new(0);
 
 /// A function's number in the file; 0 before its first call.
 pub(crate) type Number = AtomicU16;
@@ -150,7 +150,7 @@ pub(crate) fn close(how: u64) {
     let head = state.file.head();
     head.process_cpu_ns = cpu_ns.saturating_sub(head.process_cpu_ns);
     head.outside_cpu_ns += thread_cpu_ns.saturating_sub(last.cpu_ns);
-    head.elsewhere = ELSEWHERE.load(Relaxed);
+    head.other_threads = OTHER_THREADS.load(Relaxed);
     head.state = how;
     state.file.close();
 }
@@ -261,7 +261,7 @@ impl Call {
             0 => None,
             owner if owner == sys::thread_name() => Call::begin_own(number, name),
             _ => {
-                ELSEWHERE.fetch_add(1, Relaxed);
+                OTHER_THREADS.fetch_add(1, Relaxed);
                 None
             }
         }
@@ -368,7 +368,7 @@ impl Call {
 
     /// Records that a message was sent.
     pub(crate) fn sent(&mut self, count: usize, datatype: usize, to: usize, comm: usize) {
-        if to as c_int == library::nobody() {
+        if to as c_int == library::proc_null() {
             return;
         }
         let (comm, bytes) = (self.comm(comm), Call::bytes(count, datatype));
@@ -398,7 +398,7 @@ impl Call {
     unsafe fn received_in(&mut self, comm: usize, statuses: usize, index: usize) {
         // SAFETY: the caller's promise.
         let (source, bytes) = unsafe { library::status_at(statuses, index) };
-        if source == library::nobody() {
+        if source == library::proc_null() {
             return;
         }
         match self.world_rank(comm, source) {
@@ -442,7 +442,7 @@ impl Call {
     /// # Safety
     /// As [`Call::begun`].
     pub(crate) unsafe fn posted(&mut self, from: usize, comm: usize, request: usize) {
-        if from as c_int != library::nobody() {
+        if from as c_int != library::proc_null() {
             let pending = Pending::Receive { comm: self.comm(comm) };
             // SAFETY: the caller's promise.
             self.state.requests.add(unsafe { library::handle_at(request, 0) }, pending);

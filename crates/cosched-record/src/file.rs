@@ -59,7 +59,7 @@ pub(crate) struct Head {
     pub(crate) recorded: u64,
     pub(crate) dropped: u64,
     /// Calls of threads other than the one of `MPI_Init`.
-    pub(crate) elsewhere: u64,
+    pub(crate) other_threads: u64,
     /// CPU time of the thread before `MPI_Init` returned and after `MPI_Finalize` began.
     pub(crate) outside_cpu_ns: u64,
     /// CPU time of the whole process from the return of `MPI_Init`.

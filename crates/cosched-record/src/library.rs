@@ -85,7 +85,7 @@ pub(crate) fn is_ignored(status: usize) -> bool {
 }
 
 /// `MPI_PROC_NULL`.
-pub(crate) fn nobody() -> c_int {
+pub(crate) fn proc_null() -> c_int {
     if library() == Library::Open { -2 } else { -1 }
 }
 

@@ -28,14 +28,16 @@ static COUNTED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Reads the number of ranks on this node, and of its CPUs.
 pub(crate) fn learn_the_machine() {
-    const RANKS_HERE: [&core::ffi::CStr; 5] = [
+    const LOCAL_RANK_VARIABLES: [&core::ffi::CStr; 5] = [
         c"OMPI_COMM_WORLD_LOCAL_SIZE",
         c"MPI_LOCALNRANKS",
         c"PMI_LOCAL_SIZE",
         c"SLURM_NTASKS_PER_NODE",
         c"MV2_COMM_WORLD_LOCAL_SIZE",
     ];
-    let Some(ranks) = RANKS_HERE.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes())) else { return };
+    let Some(ranks) = LOCAL_RANK_VARIABLES.iter().find_map(|name| sys::number(sys::variable(name)?.to_bytes())) else {
+        return;
+    };
     // Not the CPUs that this rank is bound to: other ranks have others.
     // SAFETY: no memory is passed.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64;
@@ -54,7 +56,7 @@ fn told(value: &[u8], online: u64) -> Option<u64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crowd {
     /// There are none.
-    Nobody,
+    None,
     /// Processes of the same job, as far as is known: they yield to each other.
     OwnJob,
     /// Others, for which a yield frees little CPU time.
@@ -88,7 +90,7 @@ impl Queueing {
             (true, true) => Crowd::Both,
             (true, false) => Crowd::Others,
             (false, true) => Crowd::OwnJob,
-            (false, false) => Crowd::Nobody,
+            (false, false) => Crowd::None,
         }
     }
 

@@ -118,7 +118,7 @@ impl Thread {
             mode: Cell::new(page::BUSY),
             spin_ns: Cell::new(0),
             adaptive: Cell::new(false),
-            crowd: Cell::new(Crowd::Nobody),
+            crowd: Cell::new(Crowd::None),
             look_ns: Cell::new(0),
             queueing: Queueing::new(),
             depth: Cell::new(0),
@@ -254,14 +254,14 @@ impl Thread {
         let (mode, spin_us) = crowd::orders();
         shared::take_slot();
         let crowd = match mode {
-            page::BUSY => Crowd::Nobody,
+            page::BUSY => Crowd::None,
             _ => self.queueing.crowd(now_ns),
         };
         let crowd = match crowd {
-            Crowd::OwnJob if progress::yields_by_itself() => Crowd::Nobody,
+            Crowd::OwnJob if progress::yields_by_itself() => Crowd::None,
             crowd => crowd,
         };
-        let on = crowd != Crowd::Nobody;
+        let on = crowd != Crowd::None;
         self.crowd.set(crowd);
         self.look_ns.set(now_ns + LOOK_EVERY_NS);
         self.mode.set(if on { mode } else { page::BUSY });

@@ -8,8 +8,8 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     // A fallback for the few kernels without the lists of children (CONFIG_PROC_CHILDREN).
     let own = std::process::id();
     let has_lists = std::path::Path::new(&format!("/proc/{own}/task/{own}/children")).exists();
-    let everybody = if has_lists { Vec::new() } else { parents() };
-    let children = |pid: i32| if has_lists { listed(pid) } else { of_parent(&everybody, pid) };
+    let all = if has_lists { Vec::new() } else { parents() };
+    let children = |pid: i32| if has_lists { listed(pid) } else { of_parent(&all, pid) };
     let mut found = children(root.as_raw_nonzero().get());
     let mut next = 0;
     while let Some(pid) = found.get(next) {
@@ -28,8 +28,8 @@ fn listed(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-fn of_parent(everybody: &[(i32, i32)], parent: i32) -> Vec<i32> {
-    everybody.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid).collect()
+fn of_parent(all: &[(i32, i32)], parent: i32) -> Vec<i32> {
+    all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid).collect()
 }
 
 /// Every process and its parent.

@@ -18,7 +18,7 @@ const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
 /// Tells the library of a command without a page the number of CPUs available to it, and the number of CPUs online.
 const CPUS: &str = "COSCHED_WAIT_CPUS";
 /// Each of these variables marks a rank; the library has the same list (crates/cosched-wait/src/crowd.rs), in a crate that this one may not use.
-const RANKS_HERE: [&str; 5] = [
+const LOCAL_RANK_VARIABLES: [&str; 5] = [
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
     "PMI_LOCAL_SIZE",
@@ -174,7 +174,7 @@ pub(crate) fn alone(plan: Option<&Plan>) -> Vec<(String, OsString)> {
     let mut all = plan.environment(None);
     // Takes the quota and the cpuset of a container into account. Not for a rank, which may be bound to one CPU while the launcher's other ranks have
     // theirs.
-    let is_rank = RANKS_HERE.iter().any(|name| std::env::var_os(name).is_some());
+    let is_rank = LOCAL_RANK_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
     if let Some(cpus) = std::thread::available_parallelism().ok().filter(|_| !is_rank) {
         // A node with a different number of CPUs can then tell that the value is not its own.
         let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(0);

@@ -34,7 +34,7 @@ fn end(context: &HookContext<'_>) -> Result<(), Failure> {
         let spans = job.nodes.len() > 1;
         match job.processes {
             // On other nodes, Slurm still allows its processes the time of KillWait: their epilogs will follow.
-            Some(_) if spans => end_here(&mut client, &job)?,
+            Some(_) if spans => end_part(&mut client, &job)?,
             // Its part on this node has ended, and its other parts may continue.
             None if spans && job.state != JobState::Waiting => (),
             _ => end_all(&mut client, &job)?,
@@ -53,7 +53,7 @@ fn end_all(client: &mut Client, job: &Job) -> Result<(), Failure> {
     Err(does_not_end(&now))
 }
 
-fn end_here(client: &mut Client, job: &Job) -> Result<(), Failure> {
+fn end_part(client: &mut Client, job: &Job) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut now = client.kill(job.id, &KillRequest { signal: SIGKILL, grace_ms: None, here: true })?;
     while now.processes.is_some_and(|processes| processes > 0) && !jobs::ended(&now) {

@@ -54,7 +54,7 @@ fn enter(context: &HookContext<'_>) -> Result<Option<(Job, String)>, Failure> {
         let now = client.job(job.id).ok().filter(|job| !jobs::ended(job));
         // A process count means that the job is on this node.
         refused += u32::from(now.as_ref().is_some_and(|job| job.processes.is_some()));
-        if !is_not_there(&error) || refused >= ATTEMPTS || since.elapsed() > BEGIN_TIME_MAX {
+        if !is_missing(&error) || refused >= ATTEMPTS || since.elapsed() > BEGIN_TIME_MAX {
             return Err(error.into());
         }
         std::thread::sleep(BEGIN_POLL);
@@ -89,7 +89,7 @@ fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Resu
         std::thread::sleep(if said { TURN_POLL } else { BEGIN_POLL });
         now = match client.job(job.id) {
             // Entering the job will then report that it no longer exists.
-            Err(error) if is_not_there(&error) => break,
+            Err(error) if is_missing(&error) => break,
             answer => answer?,
         };
     }
@@ -99,7 +99,7 @@ fn await_turn(context: &HookContext<'_>, client: &mut Client, job: &Job) -> Resu
     Ok(said)
 }
 
-fn is_not_there(error: &ClientError) -> bool {
+fn is_missing(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused(body) if matches!(body.code, ErrorCode::NotFound | ErrorCode::Conflict))
 }
 

@@ -26,15 +26,15 @@ pub(super) fn blocks(context: &Arc<Context>, pass: Pass) -> Stage {
                 .map(|to| context.stream(pass, context.layout.column(peers.rank(), round), to))
                 .collect();
             for block in 0..blocks_in_round(&context, pass, round) {
-                let Some(from_here) = port.accept_from(sent) else { return Ok(()) };
+                let Some(from_own) = port.accept_from(sent) else { return Ok(()) };
                 let Some(mut from_all) = port.accept_from(received) else { return Ok(()) };
-                debug_assert_eq!(block_of(&from_here), (round, block));
+                debug_assert_eq!(block_of(&from_own), (round, block));
                 let sends = parts(outgoing.iter().map(|stream| stream.bytes_in(block, part_bytes)).collect());
                 let comes = parts(streams.iter().map(|stream| stream.bytes_in(block, part_bytes)).collect());
-                peers.all_to_all(from_here.bytes(), &sends, from_all.storage_mut(), &comes)?;
+                peers.all_to_all(from_own.bytes(), &sends, from_all.storage_mut(), &comes)?;
                 from_all.set_len(comes.iter().filter(|part| part.1 > 0).map(|part| part.0 + part.1).max().unwrap_or(0));
                 from_all.set_tag(block_tag(round, block));
-                port.convey(from_here);
+                port.convey(from_own);
                 port.convey(from_all);
             }
         }

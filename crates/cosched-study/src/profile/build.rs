@@ -205,9 +205,9 @@ fn warn(files: &[RankFile], ranks: u32, warnings: &mut Vec<String>) -> bool {
         let names: Vec<&str> = unknown.into_iter().collect();
         warnings.push(format!("of these calls only the time is known, not the messages: {}", names.join(", ")));
     }
-    let elsewhere = files.iter().map(|file| file.totals.elsewhere).fold(0, u64::saturating_add);
-    if elsewhere > 0 {
-        warnings.push(format!("{elsewhere} MPI calls of other threads than that of MPI_Init were not recorded"));
+    let other_threads = files.iter().map(|file| file.totals.other_threads).fold(0, u64::saturating_add);
+    if other_threads > 0 {
+        warnings.push(format!("{other_threads} MPI calls of other threads than that of MPI_Init were not recorded"));
     }
     let threads: f64 = files.iter().map(other_threads_s).sum();
     let own: f64 = files.iter().map(|file| seconds(file.totals.compute_ns)).sum();

@@ -49,7 +49,7 @@ pub(super) struct Totals {
     pub(super) receives: u64,
     pub(super) receive_bytes: u64,
     pub(super) dropped: u64,
-    pub(super) elsewhere: u64,
+    pub(super) other_threads: u64,
     pub(super) outside_cpu_ns: u64,
     pub(super) process_cpu_ns: u64,
 }
@@ -115,7 +115,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<RankFile, String> {
             receives: word(16),
             receive_bytes: word(17),
             dropped: word(19),
-            elsewhere: word(20),
+            other_threads: word(20),
             outside_cpu_ns: word(21),
             process_cpu_ns: word(22),
         },
