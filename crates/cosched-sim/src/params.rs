@@ -97,7 +97,8 @@ pub struct Params {
     pub tick_ns: u64,
     /// Which processes PB and SY boost.
     pub heuristic: Heuristic,
-    /// D10: how many times as long computation and I/O are as the types' shares give, while messages stay as they are; 1 to 1000.
+    /// D10: the factor by which computation and I/O are longer than the types' shares give, while messages are unchanged; 1 to
+    /// 1000.
     pub cd_scale: u64,
     /// Readings of the paper.
     pub readings: Readings,

@@ -1,7 +1,7 @@
-//! Means with intervals, and pairs against each other.
+//! Means with intervals, and comparisons of pairs.
 //!
-//! Intervals come from independent replications alone (decision 0059): jobs of one run share their circumstances, and near
-//! saturation even twenty batches of a hundred jobs do, so what a single run says of its own error is far too little.
+//! Intervals come only from independent replications (decision 0059): jobs of one run share their circumstances, and near
+//! saturation even twenty batches of a hundred jobs do, so the error that a single run estimates for itself is far too small.
 
 use super::student::t_975;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of its 95 % interval (Student's t); none of a single value.
+    /// Half the width of its 95 % interval (Student's t); `None` for a single value.
     pub ci95: Option<f64>,
-    /// How many values.
+    /// The number of values.
     pub n: u64,
 }
 
 impl Estimate {
-    /// Of independent values, as the means of replications; none of nothing.
+    /// The estimate from independent values, such as the means of replications; `None` without values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let mean = mean(values)?;
         let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -43,7 +43,7 @@ impl Estimate {
     }
 }
 
-/// The plain mean; none of nothing.
+/// The plain mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -81,8 +81,8 @@ fn cox(values: &[f64], mean: f64) -> f64 {
     side(1.0).max(side(-1.0))
 }
 
-/// The mean of the differences of pairs: values that came from the same seeds (common random numbers). None when the
-/// lists have different lengths.
+/// The mean of the differences of pairs: values that came from the same seeds (common random numbers). `None` when the lists
+/// have different lengths.
 pub fn difference(values: &[f64], base: &[f64]) -> Option<Estimate> {
     if values.len() != base.len() {
         return None;
@@ -90,8 +90,8 @@ pub fn difference(values: &[f64], base: &[f64]) -> Option<Estimate> {
     Estimate::of(&values.iter().zip(base).map(|(x, y)| x - y).collect::<Vec<f64>>())
 }
 
-/// The ratio of the means of pairs, with the interval of the ratio estimator (Cochran 1977, chapter 6): the spread of
-/// x − R·y, so that what both share cancels. None when the lists differ in length or the base is 0.
+/// The ratio of the means of pairs, with the interval of the ratio estimator (Cochran 1977, chapter 6): the spread of x − R·y,
+/// so that what both share cancels. `None` when the lists differ in length or the base is 0.
 pub fn ratio(values: &[f64], base: &[f64]) -> Option<Estimate> {
     let (above, below) = (mean(values)?, mean(base)?);
     if values.len() != base.len() || below == 0.0 {

@@ -19,7 +19,7 @@ pub struct RunMetrics {
     pub finished: u64,
     /// Response times in s.
     pub response_s: Option<Summary>,
-    /// What is left of them without the warm-up; none when they have not settled.
+    /// The response times without the warm-up; `None` when they have not settled.
     pub steady: Option<Steady>,
     /// Times in the arrival queue, in s.
     pub wait_s: Option<Summary>,
@@ -37,7 +37,7 @@ pub struct RunMetrics {
     pub makespan_s: Option<f64>,
     /// Jobs that ended per hour since the first arrival.
     pub throughput_per_h: f64,
-    /// Σ tasks · time alone over CPUs · last arrival (D19); none when all arrive at 0.
+    /// Σ tasks · time alone over CPUs · last arrival (D19); `None` when all arrive at 0.
     pub offered_load: Option<f64>,
     /// How much of the CPU time was work.
     pub utilisation: Utilisation,
@@ -179,7 +179,7 @@ fn jain(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-/// How many CPUs there were: CPU time per simulated time, and no fewer than nodes.
+/// The number of CPUs: CPU time per simulated time, and at least the number of nodes.
 fn cpus(params: &Params, outcome: &Outcome) -> f64 {
     part(cpu_ns(outcome) as f64, outcome.sim_end_ns as f64).round().max(f64::from(params.nodes))
 }

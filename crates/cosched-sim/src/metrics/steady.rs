@@ -1,36 +1,36 @@
 //! Where a run's warm-up ends.
 //!
-//! Problem: a simulation begins with an empty machine, so its first jobs have it better than those of a machine in use.
+//! Problem: a simulation begins with an empty machine, so its first jobs are served better than those of a machine in use.
 //! Rule: MSER-5 (White, Cobb and Spratt 2000). The values are averaged in batches of five, in the order of arrival, and the
-//! batches are cut off at the front that make the standard error of what is left the smallest. If that would be more than
-//! half of them, the values have not settled: then there is no steady mean, and the run is too short for one.
+//! first batches are cut off such that the standard error of the rest is the smallest. If that would be more than half of
+//! them, the values have not settled: then there is no steady mean, and the run is too short for one.
 
 use serde::{Deserialize, Serialize};
 
-/// Values in a batch.
+/// The number of values in a batch.
 const BATCH: usize = 5;
-/// Batches from which there is something to find.
+/// The minimum number of batches for the rule.
 const BATCHES_MIN: usize = 10;
 
 /// The mean without the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
-    /// Jobs of the warm-up.
+    /// The number of jobs in the warm-up.
     pub warm_up_jobs: u64,
-    /// The mean of the others.
+    /// The mean of the remaining jobs.
     pub mean: f64,
 }
 
 impl Steady {
-    /// Of values in the order of arrival; none of fewer than 50, and when they have not settled.
+    /// From values in the order of arrival; `None` for fewer than 50, and when they have not settled.
     pub fn of(values: &[f64]) -> Option<Steady> {
         let batches: Vec<f64> =
             values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
         if batches.len() < BATCHES_MIN {
             return None;
         }
-        // From the end: with each batch more, the sums and what the standard error of the rest would be. A few batches
-        // may agree by chance, so the last ones are no rest.
+        // From the end: with each additional batch, the sums and the standard error that the rest would have. A few batches
+        // may agree by chance, so the last ones are not accepted as the rest.
         let (mut sum, mut squares, mut best) = (0.0, 0.0, (f64::INFINITY, 0));
         for (cut, batch) in batches.iter().enumerate().rev() {
             sum += batch;
@@ -51,7 +51,7 @@ impl Steady {
 mod tests {
     use super::*;
 
-    /// Something that looks like noise, from -0.5 to 0.5.
+    /// Values that look like noise, from -0.5 to 0.5.
     fn noise(k: usize) -> f64 {
         ((k * 7919) % 101) as f64 / 101.0 - 0.5
     }

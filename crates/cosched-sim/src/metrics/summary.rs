@@ -1,4 +1,4 @@
-//! One quantity of many jobs.
+//! A quantity over many jobs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 pub struct Summary {
     /// The mean.
     pub mean: f64,
-    /// The square root of the mean square: a mean that is carried by few jobs is far below it.
+    /// The root mean square: much larger than the mean if the mean is dominated by few jobs.
     pub rms: f64,
-    /// Half of the jobs are below.
+    /// The median.
     pub median: f64,
-    /// 95 % of the jobs are below.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 % of the jobs are below.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Summary {
-    /// None of nothing.
+    /// `None` without values.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let mean = super::estimate::mean(values)?;
         let mut sorted = values.to_vec();
@@ -39,7 +39,7 @@ impl Summary {
     }
 }
 
-/// The value below which this part (0 to 1) of sorted values lies, interpolated linearly; 0 of nothing.
+/// The value below which this fraction (0 to 1) of sorted values lies, interpolated linearly; 0 without values.
 pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = part.clamp(0.0, 1.0) * last as f64;

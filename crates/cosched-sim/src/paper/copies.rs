@@ -1,10 +1,10 @@
-//! Several sampled runs, and what they say of their own error (decision 0060).
+//! Several sampled runs, and the error that they estimate (decision 0060).
 //!
-//! Problem: a jump stretches what it has seen. Whether that is one of two patterns, and how a job that ends later delays all
-//! others, no rate within the run can tell.
-//! Rule: the whole simulation is run several times with other draws of computation and I/O. The estimate is the mean of the
-//! copies' mean response times. The exact run is one more such copy, so it is expected at the mean ± t · s · √(1 + 1/n), with
-//! the copies' standard deviation s. Without skewness there are no draws; then the copies have a little of it.
+//! Problem: a jump extrapolates what was observed. Whether that is one of two patterns, and how a job that ends later delays
+//! all others, cannot be seen from any rate within the run.
+//! Rule: the whole simulation is run several times with different draws of computation and I/O. The estimate is the mean of
+//! the copies' mean response times. The exact run is one more such copy, so it is expected at the mean ± t · s · √(1 + 1/n),
+//! with the copies' standard deviation s. Without skewness there are no draws; then the copies get a small skewness.
 
 use super::sampled::{Sampling, Skipped};
 use crate::error::SimError;
@@ -14,24 +14,24 @@ use crate::observe::Silent;
 use crate::outcome::{Outcome, Progress};
 use crate::params::{Params, ParamsError};
 
-/// What sampling did.
+/// The results of sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// What was skipped in the copy whose outcome it is.
+    /// What was skipped in the copy that gives the outcome.
     pub skipped: Skipped,
-    /// Copies.
+    /// The number of copies.
     pub copies: u32,
     /// The mean of the copies' mean response times.
     pub response_s: f64,
-    /// Half the width of the 95 % interval in which the exact mean response time is expected; none of a single copy.
+    /// Half the width of the 95 % interval in which the exact mean response time is expected; `None` for a single copy.
     pub response_ci95_s: Option<f64>,
 }
 
-/// Skewness of the copies, where the run has none: enough to leave a pattern, too little to change a rate.
+/// The skewness of the copies, if the run has none: enough to leave a pattern, too little to change a rate.
 const SKEW_MIN: f64 = 0.001;
 
-/// Runs the jobs to their end, but jumps where nothing changes (see `sampled.rs`), in several copies: an estimate, with its
-/// error. The outcome is the copy's whose mean response time is the nearest to the mean of all.
+/// Runs the jobs to their end, but skips intervals in which nothing changes (see `sampled.rs`), in several copies: an
+/// estimate, with its error. The outcome is that of the copy whose mean response time is the nearest to the mean of all.
 pub fn run_sampled(
     params: &Params,
     jobs: &[JobSpec],
@@ -57,12 +57,12 @@ pub fn run_sampled(
     let far = |mean: f64| (mean - estimate.mean).abs();
     let nearest = all.into_iter().min_by(|a, b| far(a.0).total_cmp(&far(b.0)));
     let (_, outcome, skipped) = nearest.unwrap_or_default();
-    // The interval of the mean of n, for one more: √(n + 1) times as wide.
+    // The interval for one more value is √(n + 1) times as wide as that of the mean of n.
     let response_ci95_s = estimate.ci95.map(|half| half * ((copies + 1) as f64).sqrt());
     Ok((outcome, Sampled { skipped, copies: copies as u32, response_s: estimate.mean, response_ci95_s }))
 }
 
-/// The first copy has the run's own draws.
+/// The parameters of a copy; the first one has the run's own draws.
 fn of_copy(params: &Params, copy: u64) -> Params {
     let seed = params.seed.wrapping_add(copy.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     Params { seed, skew: if copy > 0 { params.skew.max(SKEW_MIN) } else { params.skew }, ..*params }

@@ -1,15 +1,15 @@
-//! Sampled simulation: long jobs in minutes.
+//! Sampled simulation: simulates long jobs in minutes.
 //!
-//! Problem: a job of 10⁴ s has 10⁷ iterations, and nothing new happens in most of them. Between two changes of the set of
-//! jobs (an arrival, an end) every job makes progress at a rate that settles within seconds.
+//! Problem: a job of 10⁴ s has 10⁷ iterations, and nothing new happens in most of them. Between two changes of the set of jobs
+//! (an arrival, an end) every job progresses at a rate that settles within seconds.
 //! Rule. After a change the simulation runs exactly; when the rates of all jobs in successive windows agree, it jumps: all
-//! times move on by the same Δ, every job's tasks by the same number of iterations, and counters by their rates; then it
-//! runs exactly again until the next change. A jump ends before the next arrival and before the first end of a job, so these
-//! are simulated, and Δ is a multiple of a second, so that ticks and the rises of all levels (D24) keep their phase.
-//! Under PB jobs can lock into a pattern with the ticks and with each other that lasts for a minute and then gives way to
-//! another one. Jumps stretch such a pattern, and a run by itself does not know of it; so the first jump after a change comes
-//! late, and jumps are short at first. And several copies of the simulation run with other draws, each with jumps of its own
-//! (`copies.rs`): they fall into other patterns, and how far their results are apart is the error.
+//! times are increased by the same Δ, every job's tasks advance by the same number of iterations, and counters by their rates;
+//! then it runs exactly again until the next change. A jump ends before the next arrival and before the first end of a job, so
+//! these are simulated, and Δ is a multiple of a second, so that ticks and the raising of all levels (D24) keep their phase.
+//! Under PB jobs can lock into a pattern with the ticks and with each other that lasts for a minute and is then replaced by
+//! another one. Jumps extend such a pattern, and a single run cannot detect it; so the first jump after a change comes late,
+//! and jumps are short at first. In addition, several copies of the simulation run with different draws, each with its own
+//! jumps (`copies.rs`): they settle into different patterns, and the differences of their results are the error.
 
 use super::engine::Why;
 use crate::error::SimError;
@@ -37,7 +37,7 @@ pub struct Sampling {
     /// The maximum length of a jump, relative to what was measured since the last change; the first jump after a change is
     /// only as long as that, and each further one may be twice as long, up to this factor.
     pub reach: u32,
-    /// Copies of the simulation with other draws.
+    /// The number of copies of the simulation with different draws.
     pub copies: u32,
 }
 
@@ -47,10 +47,10 @@ impl Default for Sampling {
     }
 }
 
-/// What jumps skipped.
+/// What was skipped by jumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Skipped {
-    /// Simulated time that was jumped over.
+    /// The simulated time that was skipped.
     pub skipped_ns: u64,
     /// Jumps.
     pub jumps: u64,

@@ -45,16 +45,16 @@ pub struct Description {
     /// Skip intervals in which no job arrives or ends, once all rates have settled, if the fast engine can: estimates, for
     /// long jobs.
     pub sampled: bool,
-    /// Replicate until each mean response time's 95 % interval is at most this part of it to either side.
+    /// Replicate until each mean response time's 95 % interval is at most this fraction of it to either side.
     pub precision: Option<f64>,
-    /// Seeds at most for that.
+    /// The maximum number of seeds for that.
     pub seeds_max: u64,
 }
 
 /// Replications, where nothing else is said; with fewer, intervals cover less than they say (decision 0059).
 pub const SEEDS: u64 = 20;
 
-/// Seeds at most, where a precision is wanted and nothing else is said.
+/// The default maximum of seeds if a precision is wanted.
 pub const SEEDS_MAX: u64 = 200;
 
 /// A wanted precision of means.

@@ -1,4 +1,4 @@
-//! The quantities of a table.
+//! The columns of a table with results.
 
 use super::result::CellResult;
 use crate::metrics::RunMetrics;
@@ -11,7 +11,7 @@ pub struct Measure {
     of: Of,
 }
 
-/// Where it is from.
+/// Its source.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Run(fn(&RunMetrics) -> Option<f64>),
@@ -19,7 +19,7 @@ enum Of {
 }
 
 impl Measure {
-    /// Of a run.
+    /// Its value in a run.
     pub fn value(&self, result: &CellResult) -> Option<f64> {
         match self.of {
             Of::Run(of) => of(&result.metrics),
@@ -27,7 +27,7 @@ impl Measure {
         }
     }
 
-    /// Its place in [`MEASURES`].
+    /// Its index in [`MEASURES`].
     pub fn place(name: &str) -> Option<usize> {
         MEASURES.iter().position(|measure| measure.name == name)
     }

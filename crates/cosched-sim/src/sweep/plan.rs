@@ -10,49 +10,49 @@ use crate::workload::TypeMix;
 /// The cells of a sweep, in the order of its tables: workload, load, nodes, MPL, skewness, grain, costs, strategy, seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The cells. Those that differ in the seed alone stand together.
+    /// The cells. Those that differ only in the seed are adjacent.
     pub cells: Vec<Cell>,
     /// Threshold of the bounded slowdown in s.
     pub bound_s: f64,
-    /// Whether runs are sampled: the caller's engine sees to it, the journal keeps them apart.
+    /// Whether runs are sampled: the caller's engine does it, the journal keeps the results apart.
     pub sampled: bool,
-    /// How precise the means are to be.
+    /// The wanted precision of the means.
     pub precision: Option<Precision>,
 }
 
-/// The load of generated workloads when none is given.
+/// The default load of generated workloads.
 pub const LOAD: f64 = 0.7;
 
 /// One simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Which jobs.
+    /// The jobs.
     pub wanted: Wanted,
-    /// By what factor iterations are coarser; the parameters contain it already.
+    /// The factor by which iterations are coarser; the parameters already include it.
     pub grain: u64,
     /// The machine, its costs, strategy and seed.
     pub config: Config,
 }
 
-/// A list of jobs that is asked for. It does not depend on the strategy, so all get the same.
+/// A requested list of jobs. It does not depend on the strategy, so all strategies get the same list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// WL1 to WL8, or a path.
     pub workload: String,
-    /// The load to which the arrivals are to be scaled; none: as they are.
+    /// The load to which the arrivals are to be scaled; `None`: unchanged.
     pub load: Option<f64>,
     /// CPUs of the machine: the largest job, and the base of the load. They are nodes where nodes have one.
     pub nodes: u32,
-    /// The seed of what is drawn.
+    /// The seed of the random draws.
     pub seed: u64,
-    /// How many jobs, if they are generated.
+    /// The number of jobs, if they are generated.
     pub jobs: usize,
     /// Their mean execution time alone in s, if they are generated.
     pub mean_exec_s: f64,
 }
 
 impl Cell {
-    /// All inputs but the seed, to be read: what the rows of a table differ in.
+    /// All inputs except the seed, for readers: what the rows of a table differ in.
     pub fn label(&self) -> String {
         let p = &self.config.params;
         let load = self.wanted.load.map_or(String::new(), |load| format!(" load={load}"));
@@ -72,14 +72,14 @@ impl Cell {
         format!("{} {workload}{load} p={}{cpus} mpl={} s={}{grain} {costs}", p.strategy, p.nodes, p.mpl, p.skew)
     }
 
-    /// Whether the two differ in the seed alone.
+    /// Whether the two differ only in the seed.
     pub fn is_replication_of(&self, other: &Cell) -> bool {
         let mut same = self.clone();
         (same.config.params.seed, same.wanted.seed) = (other.config.params.seed, other.wanted.seed);
         same == *other
     }
 
-    /// Whether the two differ in strategy, its costs and seed alone: then their strategies can be compared.
+    /// Whether the two differ only in strategy, its costs and seed: then their strategies can be compared.
     pub fn is_rival_of(&self, other: &Cell) -> bool {
         let (a, b) = (&self.config.params, &other.config.params);
         (&self.wanted.workload, self.wanted.load.map(f64::to_bits), self.grain)
@@ -94,11 +94,11 @@ pub(super) fn micros(ns: u64) -> f64 {
 }
 
 impl Plan {
-    /// All cells of a description. `base` gives the machine of a strategy on a number of nodes (none: the base's own)
+    /// All cells of a description. `base` gives the machine of a strategy with a number of nodes (`None`: the base's own)
     /// before the axes change it.
     ///
     /// # Errors
-    /// Unknown strategies, empty or repeated values, values that no simulation can have.
+    /// Unknown strategies, empty or repeated values, values that are invalid for any simulation.
     pub fn new(description: &Description, base: &dyn Fn(Strategy, Option<u32>) -> Config) -> Result<Plan, SweepError> {
         check(description)?;
         let strategies = strategies(&description.strategies)?;
@@ -180,17 +180,17 @@ impl Common<'_> {
     }
 }
 
-/// The values of an axis; one that is empty has the base's.
+/// The values of an axis; `None` stands for the base's value if the axis is empty.
 fn axis<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
-/// Workload, load, nodes (0: the base's); the seed comes later.
+/// Workload, load, nodes (0: the base's); the seed is set later.
 fn workloads(description: &Description) -> Vec<Wanted> {
     let Description { workloads, jobs, mean_exec_s, .. } = description;
     let mut found = Vec::new();
     for workload in workloads {
-        // What is generated has gaps of no meaning until they are scaled.
+        // The gaps of a generated workload have no meaning until they are scaled.
         let generated = workload.parse::<TypeMix>().is_ok();
         for load in axis(&description.load) {
             let load = load.or(generated.then_some(LOAD));
@@ -203,7 +203,7 @@ fn workloads(description: &Description) -> Vec<Wanted> {
     found
 }
 
-/// The seeds to begin with: where a precision is wanted no fewer than the usual number, as a spread of few says too little.
+/// The initial seeds: if a precision is wanted at least the usual number, because the spread of a few is unreliable.
 fn seeds(description: &Description) -> Vec<u64> {
     let mut seeds = description.seeds.list();
     let first = description.precision.map_or(0, |_| SEEDS.min(description.seeds_max)) as usize;
@@ -235,11 +235,11 @@ fn strategies(names: &[String]) -> Result<Vec<Strategy>, SweepError> {
     Ok(found)
 }
 
-/// Seeds of a count, and jobs of a generated workload, at most: the bounds of the options `--seeds` and `--count`.
+/// The maximum number of seeds, and of jobs of a generated workload: the bounds of the options `--seeds` and `--count`.
 const REPLICATIONS_MAX: u64 = 10_000;
 const JOBS_MAX: u64 = 10_000_000;
 
-/// Refuses what would give no cell, the same cell twice, or a silent 0.
+/// Refuses descriptions that would give no cell, the same cell twice, or a silent 0.
 fn check(description: &Description) -> Result<(), SweepError> {
     let d = description;
     let replications = if let Seeds::Count(count) = d.seeds { count } else { 0 };

@@ -14,10 +14,11 @@ use super::run::{Hooks, recall, run};
 use super::table::{Row, Table};
 use std::io;
 
-/// [`run`], with more seeds until the means are as precise as wanted. Returns the cells that this took, and their results.
+/// Like [`run`], with more seeds until the means are as precise as wanted. Returns the cells that this took, and their
+/// results.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub fn run_precisely(
     plan: &Plan,
     journal: &Journal,
@@ -37,10 +38,10 @@ pub fn run_precisely(
     })
 }
 
-/// The results that a journal has, with those of the seeds that a wanted precision took.
+/// The results in a journal, including those of the seeds that a wanted precision took.
 ///
 /// # Errors
-/// As [`recall`].
+/// As for [`recall`].
 pub fn recall_precisely(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<(Plan, Vec<Taken>), SweepError> {
     until_precise(plan, |plan| recall(plan, journal, hooks))
 }
@@ -59,7 +60,7 @@ fn until_precise(
     }
 }
 
-/// The plan with the seeds that are still needed; none when there is nothing more to do.
+/// The plan with the seeds that are still needed; `None` when nothing is left to do.
 fn more(plan: &Plan, taken: &[Taken]) -> Option<Plan> {
     let precision = plan.precision?;
     let rows = Table::new(plan, taken).rows;
@@ -76,12 +77,12 @@ fn more(plan: &Plan, taken: &[Taken]) -> Option<Plan> {
     (cells.len() > plan.cells.len()).then_some(Plan { cells, ..*plan })
 }
 
-/// How many seeds this row needs, as far as is known. One whose runs failed, or were cut, gets no more.
+/// The number of seeds that this row needs, as far as is known. A row whose runs failed, or were cut, gets no more.
 fn needed(row: &Row, Precision { part, seeds_max }: Precision) -> u64 {
     let n = row.results.len() as u64;
     let estimate = row.value("mean_response_s").filter(|_| row.failures.is_empty() && row.unfinished == 0);
     let Some(estimate) = estimate else { return 0 };
-    // Without an interval: as many again.
+    // Without an interval: twice as many.
     let over = estimate.ci95.map_or(2.0, |half| half / (part * estimate.mean.abs()));
     if over <= 1.0 {
         return n;
@@ -90,7 +91,7 @@ fn needed(row: &Row, Precision { part, seeds_max }: Precision) -> u64 {
     wanted.max(n + 1).min(seeds_max.max(n))
 }
 
-/// Continues the seeds of the last cells.
+/// Adds seeds to the last cells.
 fn extend(cells: &mut Vec<Cell>, count: u64) {
     let Some(last) = cells.last().cloned() else { return };
     let largest = cells.iter().filter(|cell| cell.is_replication_of(&last)).map(|cell| cell.config.params.seed).max();

@@ -15,7 +15,7 @@ pub const QUANTILES: usize = 41;
 pub struct CellResult {
     /// The run's metrics.
     pub metrics: RunMetrics,
-    /// A number for the list of jobs: seeds may share one.
+    /// A hash of the list of jobs: several seeds may have the same list.
     pub list: u64,
     /// [`QUANTILES`] quantiles of the bounded slowdown; empty when no job has ended.
     pub bounded_slowdowns: Vec<f64>,
@@ -64,7 +64,7 @@ impl Taken {
 }
 
 impl CellResult {
-    /// Of an engine's run.
+    /// The result of an engine's run.
     pub fn new(config: &Config, jobs: &[JobSpec], run: &Simulated, bound_s: f64) -> CellResult {
         let outcome = &run.outcome;
         let ended = job_metrics(jobs, outcome, bound_s);
@@ -82,8 +82,8 @@ impl CellResult {
     }
 }
 
-/// A number for all inputs of a cell: the machine, the threshold, the jobs themselves and the simulator's version.
-/// It is the key of a result in the journal.
+/// A hash of all inputs of a cell: the machine, the threshold, the jobs themselves and the simulator's version. It is
+/// the key of a result in the journal.
 pub(super) fn key(plan: &Plan, config: &Config, jobs_hash: u64) -> u64 {
     let sampled = if plan.sampled { " sampled" } else { "" };
     let text = format!("{} {config:?} {:?} {jobs_hash:016x}{sampled}", env!("CARGO_PKG_VERSION"), plan.bound_s);

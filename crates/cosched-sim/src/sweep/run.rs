@@ -103,10 +103,10 @@ pub fn run(
     }
 }
 
-/// The results that a journal has, without a simulation; the others are [`Taken::Failed`].
+/// The results in a journal, without any simulation; the others are [`Taken::Failed`].
 ///
 /// # Errors
-/// Job lists that cannot be made.
+/// Job lists that cannot be created.
 pub(super) fn recall(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<Vec<Taken>, SweepError> {
     let of = |task: &Task<'_>| match journal.results.get(&task.key) {
         Some(result) => Taken::Done(Box::new(result.clone())),

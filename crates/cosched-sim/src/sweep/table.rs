@@ -1,4 +1,4 @@
-//! The table of a sweep: one row for cells that differ in the seed alone.
+//! The table of a sweep: one row for all cells that differ only in the seed.
 
 use super::measure::{MEASURES, Measure};
 use super::plan::{Cell, Plan, micros};
@@ -19,25 +19,26 @@ pub struct Table {
 /// The replications of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The first of its cells; the others differ in the seed.
+    /// The first of its cells; the others differ in the seed only.
     pub cell: Cell,
     /// The seeds that gave results, and their results.
     pub results: Vec<(u64, CellResult)>,
-    /// Why seeds gave none.
+    /// The seeds without a result, with the reasons.
     pub failures: Vec<(u64, String)>,
     /// Means over the seeds for each of [`MEASURES`]; a single seed has no intervals.
     pub estimates: Vec<Option<Estimate>>,
-    /// Jobs that had not ended when their run was cut, of all seeds: with any, the means are of the others only.
+    /// Jobs that had not ended when their run was cut, over all seeds: if there are any, the means are of the others
+    /// only.
     pub unfinished: u64,
-    /// Mean response over that of the first strategy under the same setting, in pairs of the same seed. None for that
-    /// strategy itself.
+    /// Mean response relative to that of the first strategy under the same setting, in pairs of the same seed. `None`
+    /// for that strategy itself.
     pub response_ratio: Option<Estimate>,
     /// The mean difference of the same pairs in s.
     pub response_difference_s: Option<Estimate>,
 }
 
 impl Table {
-    /// Of a sweep's results.
+    /// Builds the table from a sweep's results.
     pub fn new(plan: &Plan, taken: &[Taken]) -> Table {
         let mut rows: Vec<Row> = Vec::new();
         for (cell, taken) in plan.cells.iter().zip(taken) {
@@ -55,7 +56,7 @@ impl Table {
         Table { rows }
     }
 
-    /// Rows whose mean response is less precise than was wanted: a bound was reached.
+    /// The number of rows whose mean response is less precise than wanted, because a bound was reached.
     pub fn imprecise(&self, part: f64) -> usize {
         let is_wide = |row: &&Row| {
             row.value("mean_response_s").is_some_and(|e| e.ci95.is_none_or(|half| half > part * e.mean.abs()))
@@ -63,19 +64,19 @@ impl Table {
         self.rows.iter().filter(is_wide).count()
     }
 
-    /// Workloads that are the same list for several seeds.
+    /// Workloads that have the same list for several seeds.
     pub fn single_lists(&self) -> impl Iterator<Item = &str> {
         let is_single = |row: &&Row| row.results.len() > 1 && row.lists() == 1;
         self.rows.iter().filter(is_single).map(|row| row.cell.wanted.workload.as_str())
     }
 
-    /// The most replications of a row.
+    /// The maximum number of replications of a row.
     pub fn seeds(&self) -> usize {
         self.rows.iter().map(|row| row.results.len() + row.failures.len()).max().unwrap_or(0)
     }
 }
 
-/// Each row against the first of its rivals.
+/// Compares each row with the first of its rivals.
 fn compare(rows: &mut [Row]) {
     let mut base = 0;
     for place in 0..rows.len() {
@@ -90,7 +91,7 @@ fn compare(rows: &mut [Row]) {
     }
 }
 
-/// Responses of the same seeds.
+/// The responses of the same seeds.
 fn pairs(row: &Row, base: &Row) -> (Vec<f64>, Vec<f64>) {
     let response = |result: &CellResult| result.metrics.response_s.map(|summary| summary.mean);
     let of_seed = |seed: u64| base.results.iter().find(|(other, _)| *other == seed).map(|(_, result)| result);
@@ -129,7 +130,7 @@ impl Row {
         self.estimates = MEASURES.iter().map(of).collect();
     }
 
-    /// How many different lists of jobs its seeds had: one of a file, as many as seeds where they are generated.
+    /// The number of different job lists of its seeds: one for a file, one for each seed if they are generated.
     pub fn lists(&self) -> usize {
         self.results.iter().map(|(_, result)| result.list).collect::<BTreeSet<u64>>().len()
     }
@@ -169,11 +170,11 @@ impl Row {
     }
 }
 
-/// Writes the table as CSV: inputs, then each quantity and half the width of its 95 % interval (`_ci95`). What is not
-/// known is empty.
+/// Writes the table as CSV: inputs, then each quantity and half the width of its 95 % interval (`_ci95`). Unknown values
+/// are empty.
 ///
 /// # Errors
-/// What the writer says, as for a full disk.
+/// An error of the writer, such as a full disk.
 pub fn write_csv(mut out: impl Write, table: &Table) -> io::Result<()> {
     let Some(first) = table.rows.first() else { return out.flush() };
     let mut titles: Vec<String> = first.inputs().into_iter().map(|(name, ..)| name.to_owned()).collect();
@@ -207,7 +208,7 @@ impl Serialize for Table {
 }
 
 impl Serialize for Row {
-    /// The columns of the CSV as an object; numbers are numbers, what is not known is null, failures have their reasons.
+    /// The columns of the CSV as an object; numbers are numbers, unknown values are null, failures have their reasons.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (name, value, is_word) in self.inputs() {

@@ -55,7 +55,7 @@ impl SwfHeader {
         positive("MaxProcs").or_else(|| positive("MaxNodes"))
     }
 
-    /// What the header says of the machine's size, if that is no size.
+    /// The header's value for the machine's size, if it is not a valid size.
     pub fn unusable_size(&self) -> Option<&str> {
         let size = self.get("MaxProcs").or_else(|| self.get("MaxNodes"));
         size.filter(|_| self.processors().is_none())
