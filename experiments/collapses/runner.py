@@ -14,7 +14,7 @@ import shared
 HERE = pathlib.Path(__file__).resolve().parent
 MUSEUM = shared.ROOT / "target/museum"
 
-# What `cosched run` is given, on a machine whose policy is the first word (and sharing the second): a user who asks for nothing has the machine's.
+# What `cosched run` is given, on a machine whose policy is the first word (and sharing the second): a job without options has the machine's.
 POLICIES = {
     "default": ("gang", "soft", ()),
     "auto": ("auto", "soft", ()),

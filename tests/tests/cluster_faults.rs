@@ -211,7 +211,7 @@ fn daemons_are_replaced_one_after_the_other_under_running_gangs() {
     for id in gangs {
         assert!(on.iter().all(|n| wait_until(|| frozen(&cluster, *n, id)) && wait_until(|| !frozen(&cluster, *n, id))));
     }
-    // A user who waits for a job is told its end, although the daemon is a new one by now.
+    // A user's wait for a job ends with the job, although the daemon was restarted meanwhile.
     assert!(launcher.try_wait().unwrap().is_none(), "its `cosched run` has ended");
     cluster.end(2, &[watched]);
     assert_eq!(until_ended(launcher, "cosched run").status.code(), Some(137));

@@ -1,4 +1,4 @@
-// The page of `cosched web` as a person has it: page.mjs URL CHROMIUM. tests/web/run starts it, and the daemon anew when it says so.
+// The page of `cosched web` as a person has it: page.mjs URL CHROMIUM. tests/web/run starts it, and the daemon again when it says so.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

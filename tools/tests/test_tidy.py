@@ -97,8 +97,16 @@ class Tidy(unittest.TestCase):
                 self.write(path, text)
                 self.assert_found(f"{path}:{line}: '")
         tests = '#[cfg(test)]\nmod tests {\n    const A: &str = "nobody";\n}\n'
-        self.write(path, clap.replace("anew", "again") + "/// Nobody calls it.\n// nobody\nfn f() {}\n" + tests)
+        self.write(path, clap.replace("anew", "again") + tests)
         self.write("crates/cosched-core/src/part.rs", 'const A: &str = "nobody";\n')
+        self.assertEqual(self.tidy()[0], 0)
+
+    def test_private_idiom_in_comments(self):
+        for name, text in [("a.rs", "    /// Nobody calls it.\n"), ("a.c", " * so many rows\n"), ("a.py", "# it begins anew\n")]:
+            with self.subTest(name):
+                self.write(name, text)
+                self.assert_found(f"{name}:1: '")
+                self.write(name, "// As the user `nobody`, for so long that it ends.\nlet nobody = 1;\n")
         self.assertEqual(self.tidy()[0], 0)
 
     def test_script_must_be_executable(self):

@@ -147,7 +147,7 @@ wire! {
 }
 
 wire! {
-    /// `GET /v1/version`: who answers.
+    /// `GET /v1/version`: the program, and the version of the interface.
     pub struct Version {
         /// The version of the interface, "MAJOR.MINOR".
         pub api: String,

@@ -323,7 +323,7 @@ wire! {
         /// where the list is empty. Absent where it is the whole job's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub use_of_nodes: Option<Vec<String>>,
-        /// Why it ends or has ended, unless it ended by itself: who killed it, a time limit, a lost node.
+        /// Why it ends or has ended, unless it ended by itself: the user that killed it, a time limit, a lost node.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_why: Option<String>,
         /// What the kernel has killed of it for lack of memory.

@@ -1,4 +1,4 @@
-//! The audit log: who changed what, when, and with which result, a line of JSON each, in `audit.log` beside the journal.
+//! The audit log: each change with its user, time and result, a line of JSON each, in `audit.log` beside the journal.
 //!
 //! No request waits for it (`logfile.rs`). Lines that could not be written (a full disk, a full queue) are counted, and the number is written as soon
 //! as that is possible. No single user can fill it: a user's lines beyond a rate are only counted, in at most one line a minute.

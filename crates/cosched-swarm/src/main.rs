@@ -31,7 +31,7 @@ struct Args {
     /// Run these seeds: the first, and the one after the last
     #[arg(long, value_name = "A..B", value_parser = range, conflicts_with_all = ["seconds", "from"])]
     seeds: Option<(u64, u64)>,
-    /// Begin no more seeds after so many seconds (60 if nothing else is said)
+    /// Start no more seeds after this number of seconds (60 unless seeds are named)
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     /// The first seed, with --seconds
@@ -43,10 +43,10 @@ struct Args {
     /// Jobs that users submit
     #[arg(long, value_name = "N", default_value_t = Options::default().jobs)]
     jobs: u64,
-    /// For how long users and faults go on, in minutes of simulated time
+    /// How long users and faults continue, in minutes of simulated time
     #[arg(long, value_name = "M", default_value_t = Options::default().minutes, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
-    /// Stop after so many seeds that failed
+    /// Stop after this number of failed seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     failures: u64,
     /// Print all that happens; with --seed

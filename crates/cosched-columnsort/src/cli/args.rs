@@ -170,7 +170,7 @@ pub(crate) struct PlanArgs {
     /// The records
     #[arg(required_unless_present = "count")]
     pub(crate) input: Option<PathBuf>,
-    /// So many records, without a file
+    /// The number of records, without a file
     #[arg(long = "records", value_name = "N", conflicts_with = "input")]
     pub(crate) count: Option<u64>,
     /// Processes
@@ -211,7 +211,7 @@ pub(crate) struct GenerateArgs {
     /// How many records
     #[arg(long = "records", value_name = "N", required_unless_present = "bytes")]
     pub(crate) count: Option<u64>,
-    /// About so many bytes of records
+    /// About this size of the records, in bytes
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, conflicts_with = "count")]
     pub(crate) bytes: Option<u64>,
     /// Other seeds, other records

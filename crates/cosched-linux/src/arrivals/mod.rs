@@ -158,7 +158,7 @@ impl Arrivals {
     }
 
     /// Reads the descriptors of a job's processes, which are given in ascending order: starts to watch new sockets, and stops watching closed
-    /// connections. It stops after some CPU time, and the next scan continues there. The next one is due so much later that scans use at most 1/400
+    /// connections. It stops after some CPU time, and the next scan continues there. The next one is due late enough that scans use at most 1/400
     /// of the time (1/40 while there is more to read), but in at most 5 s. A job that is not watched is not scanned.
     ///
     /// This may block for as long as the owner of the processes likes: nothing else may depend on the calling thread.
