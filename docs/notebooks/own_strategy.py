@@ -52,9 +52,9 @@ class ShortFirst(sim.Policy):
 
 
 # %% [markdown]
-# ## Spin as long as the node has nobody else
+# ## Spin as long as no other process is ready on the node
 #
-# Spin block gives the CPU away after 200 µs even if nobody wants it, and pays for the wake-up. This one asks first.
+# Spin block gives the CPU away after 200 µs even if no other process wants it, and pays for the wake-up. This one asks first.
 
 
 # %%

@@ -25,7 +25,7 @@ impl Hooks {
 
 impl Custom for Hooks {
     fn arrival(&mut self, view: View) -> Result<Begin, String> {
-        // None is "as usual", an empty list "nobody".
+        // None is "as usual", an empty list "no job".
         let answer: Option<Vec<(u32, usize, Vec<u32>)>> = self.ask(|hooks| {
             let View { now_ns, waiting, rows, row, loads } = view;
             hooks.call_method1("arrival", (now_ns, waiting, rows, row, loads))?.extract()

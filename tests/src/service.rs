@@ -85,7 +85,7 @@ impl Service {
         procs::cpu_usec(&self.dir)
     }
 
-    /// It gets CPU time, little beside jobs, whose subtree weighs much, and nobody has frozen it.
+    /// It gets CPU time, little beside jobs, whose subtree weighs much, and is not frozen.
     pub fn runs(&self) -> bool {
         let before = self.cpu_us();
         std::thread::sleep(Duration::from_millis(300));

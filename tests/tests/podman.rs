@@ -119,7 +119,7 @@ impl Drop for Podman {
     }
 }
 
-/// It computes, and nobody has frozen it.
+/// It computes, and is not frozen.
 fn runs(cgroup: &Path) -> bool {
     wait_until(|| {
         let before = procs::cpu_usec(cgroup);

@@ -145,7 +145,7 @@ fn begins(pattern: &str, path: &Path) -> bool {
 /// `*` stands for any number of characters, `?` for one.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    // Where to go on after the last star: there, and with what it stands for made longer.
+    // Where to continue after the last star: there, with a longer match of the star.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {

@@ -1,4 +1,4 @@
-//! Cgroups that get processes, of those that somebody waits for, by inotify on the directories on the way to them and on their cgroup.events.
+//! Watched cgroups that get processes, by inotify on the directories on the way to them and on their cgroup.events.
 //!
 //! Only directories of one user are looked into and reported: whoever makes cgroups elsewhere causes no work here. What is watched is bounded.
 
@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use crate::cgfile;
 
-/// So many directories are looked into.
+/// The maximum number of watched directories.
 pub const DIRS_MAX: usize = 1024;
-/// So many cgroups are waited for.
+/// The maximum number of watched cgroups.
 pub const CGROUPS_MAX: usize = 256;
 
 /// Which cgroups are waited for; paths are relative to the mount, with a leading slash.
@@ -82,7 +82,7 @@ impl<W: Wanted> Appear<W> {
         let mut found = Vec::new();
         for watched in self.watched.values_mut() {
             let Watched::Cgroup(path, had) = watched else { continue };
-            // Who makes a cgroup for somebody else hands it over after it has appeared.
+            // A cgroup that is made for another user gets its owner after it has appeared.
             let has = is_populated(&self.mount, path) && is_of(&at(&self.mount, path), self.owner);
             if has && !*had {
                 found.push(path.clone());
@@ -145,7 +145,7 @@ impl<W: Wanted> Appear<W> {
         }
     }
 
-    /// A cgroup that is there.
+    /// An existing cgroup.
     fn meet(&mut self, path: &Path) {
         let dir = at(&self.mount, path);
         if !is_of(&dir, self.owner) || !dir.is_dir() {

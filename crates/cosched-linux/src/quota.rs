@@ -52,7 +52,7 @@ impl Quota {
         self.quota_us.saturating_mul(1000) / self.period_us.max(1)
     }
 
-    /// Who may set it.
+    /// The user who may set it.
     pub fn owner(&self) -> Option<u32> {
         let file = if is_v1(&self.dir) { "cpu.cfs_quota_us" } else { "cpu.max" };
         stat(self.dir.join(file)).ok().map(|facts| facts.st_uid)
@@ -112,7 +112,7 @@ impl Quota {
 /// Puts back what this directory says, if it is the marker of a job whose quota was lifted.
 pub(crate) fn put_back(marker: &Path) {
     if let Some(quota) = Quota::noted(marker) {
-        // Of a cgroup that has gone there is nothing to put back, and nobody is there to hear of another error.
+        // A removed cgroup has nothing to put back, and no caller is left for another error.
         let _ = quota.put_back();
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Plain files keep what is behind a shorter text, so they are made anew.
+    /// Plain files keep what is behind a shorter text, so they are removed first.
     fn set(dir: &Path, files: &[(&str, &str)]) {
         files.iter().for_each(|(name, text)| fs::write(dir.join(name), text).unwrap());
     }

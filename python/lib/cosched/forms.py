@@ -260,7 +260,7 @@ Job = TypedDict("Job", {
     "detached": 'bool',
     # The end of its last process.
     "ended_unix_ms": 'NotRequired[int | None]',
-    # Why it ends or has ended, unless it ended by itself: who killed it, a time limit, a lost node.
+    # Why it ends or has ended, unless it ended by itself: the user that killed it, a time limit, a lost node.
     "ended_why": 'NotRequired[str | None]',
     # The other CPUs of its cores stay empty in its slots.
     "exclusive_cores": 'NotRequired[bool]',

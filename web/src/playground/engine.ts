@@ -4,7 +4,7 @@ import wasm from "playground.wasm";
 
 export interface Job { tasks: number; exec_ms: number; type: string; arrival_ms: number }
 export interface Request { strategy: string; nodes: number; mpl: number; quantum_ms: number; jobs: Job[] }
-/** CPU, begin, end, activity, job and task (-1: nobody's). */
+/** CPU, begin, end, activity, job and task (-1: none's). */
 export type Slice = [number, number, number, number, number, number];
 export interface Picture {
   end_ms: number;

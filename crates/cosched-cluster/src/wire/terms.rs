@@ -34,7 +34,7 @@ pub struct TermsAsk {
     /// The maximum memory of its processes on one node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
-    /// Nobody else uses the cores of its CPUs in its slots.
+    /// In its slots no other job uses the cores of its CPUs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive_cores: bool,
 }

@@ -1,4 +1,4 @@
-//! Who may not fill: the siblings of the cores that a running gang has to itself stay empty.
+//! Jobs that may not fill: the siblings of the cores that a running gang has to itself stay empty.
 //!
 //! Kept are sets of CPUs, for turns and for jobs: a list of jobs for every turn would be as large as turns times jobs.
 

@@ -50,7 +50,7 @@ pub struct Table<S> {
     pub turns: Vec<Vec<u16>>,
     /// Which jobs fill idle CPUs, where the mechanism supports a background.
     pub fill: Fill,
-    /// What nobody fills.
+    /// The CPUs that stay empty.
     pub apart: Apart,
 }
 

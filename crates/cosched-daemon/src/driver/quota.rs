@@ -15,7 +15,7 @@ fn refused(code: ErrorCode, why: impl Into<String>, hint: &str) -> ErrorBody {
     refuse(code, "the quota cannot be turned into a share", why, hint)
 }
 
-/// The share that gives so much of so many CPUs, in thousandths, downwards: never more than the quota.
+/// The share of this number of CPUs that amounts to the quota, rounded down: never more than the quota.
 fn share_of(permille_of_a_cpu: u64, cpus: usize) -> Answer<SlotShare> {
     let permille = permille_of_a_cpu / cpus.max(1) as u64;
     let cpus_of = permille_of_a_cpu as f64 / 1000.0;
@@ -57,7 +57,7 @@ impl Driver {
         };
         let tree = &self.machinery.tree;
         let quota = tree.quota_of(adoptee).map_err(|p| refuse(ErrorCode::Conflict, p.what, p.why, p.hint))?;
-        // What somebody else has set he does not lift.
+        // A user does not lift a quota that another user has set.
         if !self.rights.is_admin(peer) && quota.owner() != Some(peer.uid) {
             let owner = quota.owner().map_or_else(|| "another user".to_owned(), user_name);
             return Err(refused(ErrorCode::Forbidden, format!("{owner} has set it"), "Ask an administrator."));

@@ -176,7 +176,7 @@ pub enum Refusal {
     TooManyCores {
         /// Than these.
         cpus: u32,
-        /// So many.
+        /// The number of whole cores requested.
         cores: u32,
     },
     /// Gangs have no places here.

@@ -30,7 +30,7 @@ impl Node {
     /// Whether a job can have its cores to itself.
     ///
     /// # Errors
-    /// It is not on this node alone, or that has not so many cores, or no places.
+    /// It is not on this node alone, or the node has fewer cores, or no places.
     pub fn whole_cores(&self, want: &WantAsk) -> Result<(), Refusal> {
         let ask = match want {
             WantAsk::PerNode(asks) if asks.len() == 1 => asks.first().filter(|ask| ask.node == self.name),

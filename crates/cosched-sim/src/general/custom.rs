@@ -1,4 +1,4 @@
-//! A custom strategy: somebody else takes the decisions of an existing one, as a class in Python does.
+//! A custom strategy: a caller takes the decisions of an existing one, as a class in Python does.
 //!
 //! The strategy of the parameters is the mechanism: rows of a matrix, or queues of nodes. Of it a custom strategy decides which job starts
 //! where, which row is next, and how a process waits. What it leaves open is decided as usual. Its answers are checked (`ask.rs`): a wrong one

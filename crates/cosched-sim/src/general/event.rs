@@ -6,19 +6,19 @@ use std::collections::BinaryHeap;
 /// Kinds of events, in the order in which simultaneous ones run (D2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// A CPU's activity ends. Who: node, CPU of the node. Stamp: the CPU's generation.
+    /// A CPU's activity ends. Concerns: node, CPU of the node. Stamp: the CPU's generation.
     CpuEnd,
-    /// Who: node, job, task.
+    /// Concerns: node, job, task.
     IoDone,
-    /// A message is in its endpoint. Who: node, job, receiver, sender. Stamp: when it was sent.
+    /// A message is in its endpoint. Concerns: node, job, receiver, sender. Stamp: when it was sent.
     Delivered,
-    /// A message reaches the receiver's network interface. Who and stamp as for `Delivered`.
+    /// A message reaches the receiver's network interface. The rest as for `Delivered`.
     AtInterface,
-    /// Who: 0, job.
+    /// Concerns: 0, job.
     Arrival,
     /// A gang's quantum or switch ends. Stamp: the gang's generation.
     Gang,
-    /// A node's scheduler becomes active. Who: node.
+    /// A node's scheduler becomes active. Concerns: node.
     Tick,
 }
 

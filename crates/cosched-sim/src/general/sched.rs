@@ -152,7 +152,7 @@ impl<O: Observer> Sim<'_, O> {
     }
 
     /// Looks whether the current process has used up its quantum, or whether another one must come first. Not during a
-    /// switch: it cannot be interrupted (D6). During kernel work the process loses its place, and the work goes on.
+    /// switch: it cannot be interrupted (D6). During kernel work the process loses its place, and the work continues.
     fn schedule(&mut self, cpu: usize) {
         let Some(pid) = self.cpus[cpu].current else { return };
         if self.is_fair() || self.is_guest(pid) {
