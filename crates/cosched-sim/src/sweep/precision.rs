@@ -41,7 +41,7 @@ pub fn run_precisely(
 /// The results in a journal, including those of the seeds that a wanted precision took.
 ///
 /// # Errors
-/// As for [`recall`].
+/// Job lists that cannot be created.
 pub fn recall_precisely(plan: &Plan, journal: &Journal, hooks: Hooks<'_>) -> Result<(Plan, Vec<Taken>), SweepError> {
     until_precise(plan, |plan| recall(plan, journal, hooks))
 }
