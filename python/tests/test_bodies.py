@@ -85,7 +85,7 @@ class Bodies(unittest.TestCase):
 
         self.expect(with_a_view, BufferError, "1 views of the buffer")
         self.expect(twice, ValueError, "round of this buffer is over")
-        self.expect(keep, None, "kept 1 buffers")
+        self.expect(keep, None, "while holding 1 buffers")
         self.expect(lambda port: port.accept_from(7), ValueError, "not on path 7")
         self.expect(lambda port: 3, TypeError, "a body returns None")
 

@@ -319,7 +319,7 @@ static void test_bodies(void) {
     struct {
         cosched_pipeline_body_fn body;
         const char *what;
-    } wrong[] = {{convey_twice, "it conveyed a buffer that it had not accepted"}, {keep, "kept 1 buffers"}};
+    } wrong[] = {{convey_twice, "it conveyed a buffer that it had not accepted"}, {keep, "while holding 1 buffers"}};
     for (int i = 0; i < 2; i++) {
         struct numbers numbers = {0, 10};
         cosched_error *error = NULL;

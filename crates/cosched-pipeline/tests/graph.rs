@@ -139,7 +139,7 @@ fn a_body_that_keeps_a_buffer_or_leaves_early_is_told() {
         Ok(())
     });
     let leave = Stage::body("leave", Resource::Io, |_: &mut Port| Ok(()));
-    for (stage, what) in [(keep, "kept 1 buffers"), (leave, "before path 'body' had ended")] {
+    for (stage, what) in [(keep, "while holding 1 buffers"), (leave, "before path 'body' had ended")] {
         let line = Pipeline::new("body").buffers(3, 64).stage(numbers("read", 10, None)).stage(stage);
         let failure = line.run(&Options::default()).unwrap_err();
         assert!(failure.to_string().contains(what), "{failure}");
