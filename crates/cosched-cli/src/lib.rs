@@ -29,6 +29,7 @@ mod shim;
 mod sim;
 mod slurm;
 mod table;
+mod target;
 mod top;
 mod trace;
 mod web;

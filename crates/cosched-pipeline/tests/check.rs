@@ -93,7 +93,7 @@ fn sources_that_cannot_be() {
 #[test]
 fn incarnations_that_cannot_be() {
     let none = graph(vec![stage("a"), replicated("b", 0)]).0;
-    refused(none, &GraphError::NoIncarnations("b".into()), "nobody would work");
+    refused(none, &GraphError::NoIncarnations("b".into()), "would never be processed");
     let one = graph(vec![stage("a"), stage("b").replicable(2)]).0;
     refused(one, &GraphError::NotReplicable("b".into()), "replicated(name, 1");
     assert_eq!(graph(vec![stage("a"), replicated("b", 1).replicable(2)]).0.check(), Ok(()));

@@ -17,19 +17,11 @@ pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
     })
 }
 
-/// Writes the profile atomically.
-pub(crate) fn write(profile: &Profile, path: &Path) -> Result<(), Failure> {
-    let text = serde_json::to_string(profile).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
-    let beside = path.with_extension("unfinished");
-    std::fs::write(&beside, text + "\n").and_then(|()| std::fs::rename(&beside, path)).map_err(|e| {
-        let _ = std::fs::remove_file(&beside);
-        Failure::explained(
-            1,
-            &format!("cannot write {}", path.display()),
-            &e.to_string(),
-            "choose another place: -o FILE",
-        )
-    })
+/// A profile as its file has it.
+pub(crate) fn text(profile: &Profile) -> Result<String, Failure> {
+    serde_json::to_string(profile)
+        .map(|json| json + "\n")
+        .map_err(|e| Failure::other(format!("cannot write JSON: {e}")))
 }
 
 /// The names and contents of the files that ranks wrote into a directory.
@@ -55,7 +47,7 @@ mod tests {
         let thread = Observed { cpu_ns: u64::MAX, wait_ns: u64::MAX, ..Observed::default() };
         let profile = from_observation(&run, vec![thread], 1.0, u64::MAX as f64 / 1e9, 1);
         let path = dir.path().join("p.json");
-        write(&profile, &path).unwrap();
+        std::fs::write(&path, text(&profile).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap(), profile);
         crate::profile::summary(&profile, None);
         for name in ["rank-1-7", "other", "rank-0-9"] {

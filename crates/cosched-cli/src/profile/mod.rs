@@ -5,5 +5,5 @@ mod files;
 mod show;
 
 pub(crate) use command::{ProfileCommand, profile};
-pub(crate) use files::{rank_files, read, write};
+pub(crate) use files::{rank_files, read, text};
 pub(crate) use show::summary;

@@ -8,9 +8,10 @@ mod shadow;
 use crate::context::Context;
 use crate::format::command_line;
 use crate::out::{Failure, print_json, say};
-use crate::profile::{rank_files, summary, write};
+use crate::profile::{rank_files, summary, text};
 use crate::run::waiting::{find_library, preload};
 use crate::run::{EXIT_FAILED, find_program, shell_code};
+use crate::target::Target;
 use clap::Args;
 use cosched_api::parse;
 use cosched_study::profile::{By, Profile, Run, Totals, from_observation, from_rank_files};
@@ -70,7 +71,8 @@ struct Written<'a> {
 pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure> {
     let program = find_program(&options.command[0], std::env::var_os("PATH"))?;
     let library = find_library(LIBRARY, LIBRARY_VARIABLE).ok_or_else(not_installed)?;
-    can_write(&options.output)?;
+    // Before the command runs for an hour.
+    let target = Target::prepare(&options.output).map_err(of_record)?;
     let scratch = Scratch::make(options.scratch.as_deref())?;
     let environment = [
         ("LD_PRELOAD", preload(&library)),
@@ -82,9 +84,9 @@ pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure>
     let exit = shell_code(ended.status);
     let command = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let profile = build(scratch.path(), &Run { command, recorded, host: host(), exit }, ended);
-    let written = write(&profile, &options.output);
+    let written = text(&profile).and_then(|text| target.write(&text));
     drop(scratch);
-    written.map_err(|failure| Failure { code: EXIT_FAILED, ..failure })?;
+    written.map_err(of_record)?;
     report(context, options, &profile)?;
     Ok(exit)
 }
@@ -114,18 +116,9 @@ fn report(context: &Context, options: &Record, profile: &Profile) -> Result<(), 
     Ok(())
 }
 
-/// Checks this before the command runs for an hour.
-fn can_write(path: &Path) -> Result<(), Failure> {
-    let result = if path.is_dir() {
-        Err(std::io::Error::other("it is a directory"))
-    } else {
-        let beside = path.with_extension("unfinished");
-        std::fs::File::create(&beside).and_then(|_| std::fs::remove_file(&beside))
-    };
-    result.map_err(|e| {
-        let what = format!("cannot write {}", path.display());
-        Failure::explained(EXIT_FAILED, &what, &e.to_string(), "choose another place: -o FILE")
-    })
+/// The command's exit code is the program's, unless there is no profile.
+fn of_record(failure: Failure) -> Failure {
+    Failure { code: EXIT_FAILED, ..failure }
 }
 
 fn not_installed() -> Failure {

@@ -111,8 +111,8 @@ fn bad_predictions_are_refused_before_anything_is_computed() {
         (with("/nowhere/m.toml", "100", "2x1"), 1, "cannot read the machine file"),
         (with("bunjip", "100", "2x1"), 2, "did you mean bunyip?"),
         (with("bunyip", "0", "2x1"), 2, "N must be from 1"),
-        (with("bunyip", "100", "2"), 2, "is no grid"),
-        (with("bunyip", "100", "0x1"), 2, "is no grid"),
+        (with("bunyip", "100", "2"), 2, "is not a grid"),
+        (with("bunyip", "100", "0x1"), 2, "is not a grid"),
         (vec!["model".into(), "predict".into()], 2, "nothing to predict"),
     ] {
         refused(&place, &words.iter().map(String::as_str).collect::<Vec<_>>(), code, part);

@@ -164,7 +164,7 @@ async fn what_is_no_request_is_refused_without_the_driver() {
         (Method::POST, "/v1/jobs/7/class", "", 400, "missing field `class`"),
         (Method::POST, "/v1/jobs/7/kill", r#"{"signl":9}"#, 400, "unknown field `signl`"),
         (Method::GET, "/v1/jobs?all=perhaps", "", 400, "after `?`"),
-        (Method::GET, "/v1/events?after=x", "", 400, "`x` is no id of an event"),
+        (Method::GET, "/v1/events?after=x", "", 400, "`x` is not the id of an event"),
         (Method::POST, "/v1/jobs", &long, 400, "`name` is too long"),
     ] {
         let (got, answer) = house.ask(OWNER, method, path, body).await;

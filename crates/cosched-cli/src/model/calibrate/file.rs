@@ -2,49 +2,6 @@
 
 use super::measure::{Messages, Samples, Tools};
 use super::{Calibrate, cache};
-use crate::out::Failure;
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-/// A file that is replaced in one step at the end, after a check that it can be.
-pub(super) struct Target {
-    path: PathBuf,
-    /// A file beside it; removed on drop.
-    partial: PathBuf,
-}
-
-impl Target {
-    /// Makes sure that the file can be written; its present contents stay until then.
-    pub(super) fn prepare(path: &Path) -> Result<Target, Failure> {
-        let name = path.file_name().filter(|_| !path.is_dir());
-        let name = name.ok_or_else(|| failed(path, "it is a directory, or has no name"))?;
-        let partial = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
-        let target = Target { path: path.to_owned(), partial };
-        fs::File::create(&target.partial).map_err(|error| failed(path, &error.to_string()))?;
-        Ok(target)
-    }
-
-    /// Replaces the file's contents with the text.
-    pub(super) fn write(self, text: &str) -> Result<(), Failure> {
-        let mut file = fs::File::create(&self.partial).map_err(|error| failed(&self.path, &error.to_string()))?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        written
-            .and_then(|()| fs::rename(&self.partial, &self.path))
-            .map_err(|error| failed(&self.path, &error.to_string()))
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.partial);
-    }
-}
-
-fn failed(path: &Path, why: &str) -> Failure {
-    Failure::explained(1, &format!("cannot write {}", path.display()), why, "give another file with -o")
-}
-
 /// The median, the smallest and the largest value.
 fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
@@ -88,7 +45,7 @@ fn link(title: &str, messages: &Messages) -> String {
 
 /// A fact about the kernel, as it reports it.
 fn kernel(what: &str) -> String {
-    let text = fs::read_to_string(format!("/proc/sys/kernel/{what}"));
+    let text = std::fs::read_to_string(format!("/proc/sys/kernel/{what}"));
     text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
@@ -136,19 +93,5 @@ mod tests {
         );
         assert!(constant("alpha_c", &[-0.2], f64::MAX).starts_with("alpha_c = 0.0 "));
         assert!(constant("cpu", &[3.0], 2.0).starts_with("cpu = 2.0 "), "a part is no larger than the whole");
-    }
-
-    #[test]
-    fn the_file_appears_whole_or_not_at_all() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("m.toml");
-        fs::write(&path, "old").unwrap();
-        drop(Target::prepare(&path).unwrap());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        Target::prepare(&path).unwrap().write("new").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "no partial file is left");
-        assert!(Target::prepare(&place.path().join("no/m.toml")).is_err());
-        assert!(Target::prepare(place.path()).is_err());
     }
 }
