@@ -190,7 +190,7 @@ fn a_name_that_is_taken_and_nodes_that_are_not_there_are_explained() {
     let told = wait_until(|| {
         std::thread::sleep(Duration::from_millis(200));
         why = refused();
-        why.contains("node n2 is not there")
+        why.contains("node n2 is unreachable")
     });
     assert!(told, "{why}");
 }
