@@ -126,7 +126,7 @@ mod tests {
     fn mistakes_are_explained() {
         for (text, part) in [
             ("Mon-Fri", "08:00-18:00"),
-            ("Mo 8:00-9:00", "no day"),
+            ("Mo 8:00-9:00", "is not a day"),
             ("Mon 25:00-26:00", "not a time of day"),
             ("Mon 8-9", "not a time of day"),
             ("Mon Fri 8:00-9:00", "write days and hours"),

@@ -60,7 +60,7 @@ fn inputs_that_are_none() {
 fn outputs_that_are_there() {
     let place = with_input();
     std::fs::write(place.path("out"), "precious").unwrap();
-    assert_says(&refused(place.run(&["sort", "in", "-o", "out"]), 2), &["out is there already", "--force"]);
+    assert_says(&refused(place.run(&["sort", "in", "-o", "out"]), 2), &["out exists already", "--force"]);
     assert_says(&refused(place.run(&["generate", "out", "--records", "1"]), 2), &["--force"]);
     assert_eq!(std::fs::read(place.path("out")).unwrap(), b"precious");
     // The input itself is never replaced, not even with --force, by whatever name.

@@ -68,7 +68,7 @@ fn who_names_a_job_that_it_is_not_in_gets_it() {
         text(&command.env("COSCHED_SOCKET", "/nonexistent/s").output().unwrap()).2
     };
     assert!(with("999999999").contains("is not in job 999999999"), "{}", with("999999999"));
-    assert!(with("seven").contains("no job's id") && with("99999999999999999999999999").contains("no job's id"));
+    assert!(with("seven").contains("not a job's id") && with("99999999999999999999999999").contains("not a job's id"));
     assert_eq!(with(""), "");
 }
 

@@ -399,7 +399,7 @@ fn a_node_that_lives_cannot_be_called_dead() {
     );
     let live = crate::member::replica::Live { node: node.unwrap(), lease: None };
     cluster.replica.nodes.insert("n1".to_owned(), At { value: live, revision: 1 });
-    assert!(why(cluster.asks(ROOT, Ask::Dead { node: "n1".to_owned() })).contains("node n1 lives"));
+    assert!(why(cluster.asks(ROOT, Ask::Dead { node: "n1".to_owned() })).contains("node n1 is alive"));
     assert_eq!(cluster.stage(), Some(Stage::Ready));
     assert_eq!(cluster.asks(ROOT, Ask::Dead { node: "n2".to_owned() }), Ok(Answer::Done));
     assert_eq!(cluster.stage(), Some(Stage::Ending(Reason::NodeLost)));
