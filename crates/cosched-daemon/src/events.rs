@@ -136,10 +136,12 @@ impl EventLog {
         if instance == self.instance && seq < end {
             return Ok(Place { next: seq + 1, first: Vec::new() });
         }
-        let gap = StreamEvent {
-            gap: Some("this daemon has no event with that id: it was restarted, or the id is wrong".to_owned()),
-            ..event(EventKind::Gap)
+        let why = if instance == self.instance {
+            "this daemon has had no such event yet"
+        } else {
+            "the daemon was restarted"
         };
+        let gap = StreamEvent { gap: Some(why.to_owned()), ..event(EventKind::Gap) };
         Ok(Place { next: ring.first, first: vec![(EventKind::Gap, json(&gap))] })
     }
 

@@ -227,7 +227,7 @@ fn settings_that_no_system_takes_are_refused_before_anything_runs() {
         }
     };
     let nice = run(Settings { nice: Some(20), ..Settings::default() });
-    assert!(nice.contains("stage 'read' asks for nice 20") && nice.contains("-20 to 19"), "{nice}");
+    assert!(nice.contains("stage 'read' requests nice 20") && nice.contains("-20 to 19"), "{nice}");
     let slice = run(Settings { slice_us: Some(10), ..Settings::default() });
     assert!(slice.contains("100 to 100000"), "{slice}");
 }
