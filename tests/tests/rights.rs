@@ -383,7 +383,7 @@ fn a_client_of_another_version_is_told_so() {
     }
     let d = start("");
     let refused = raw(&d, "GET", "/v1/jobs", "Cosched-Api: 2.0\r\n", "");
-    assert!(refused.starts_with("HTTP/1.1 422 ") && refused.contains("version 2.0 of the interface"), "{refused}");
+    assert!(refused.starts_with("HTTP/1.1 422 ") && refused.contains("version 2.0 of the API"), "{refused}");
     assert!(raw(&d, "GET", "/v1/jobs", "Cosched-Api: new\r\n", "").starts_with("HTTP/1.1 400 "));
     // A later MINOR, and a client from before the header existed, are served.
     for header in ["Cosched-Api: 1.99\r\n", ""] {
