@@ -32,7 +32,7 @@ impl Custom for Hooks {
         })?;
         Ok(match answer.map(|mut start| start.pop()) {
             None => Begin::Usual,
-            Some(None) => Begin::Nobody,
+            Some(None) => Begin::NoJob,
             Some(Some((job, row, places))) => Begin::Job { job, row, places },
         })
     }

@@ -96,7 +96,7 @@ proptest! {
                 let home = matrix.home(JobId(*id)).unwrap();
                 let has: BTreeSet<u32> = home.columns.iter().map(core).collect();
                 let of_others = (0..).zip(matrix.rows()[home.row].cells()).filter(|(_, cell)| cell.is_some_and(|other| other != JobId(*id)));
-                prop_assert!(of_others.map(|(at, _)| core(&at)).all(|core| !has.contains(&core)), "a sibling is somebody else's");
+                prop_assert!(of_others.map(|(at, _)| core(&at)).all(|core| !has.contains(&core)), "another job has a sibling");
                 prop_assert_eq!(has.len(), *width);
             }
         }

@@ -79,7 +79,7 @@ fn a_trace_has_every_round_in_its_time() {
         options.trace = true;
         let report = slow_writer(&options);
         let trace = report.trace.as_ref().unwrap();
-        // The source is called once more, and returns that there are no more blocks.
+        // The source is called once more, and returns that no block is left.
         assert_eq!((trace.spans.len(), trace.dropped), (181, 0));
         for stage in 0..3 {
             let mut rounds: Vec<u64> = trace.spans.iter().filter(|span| span.0 == stage).map(|span| span.2).collect();

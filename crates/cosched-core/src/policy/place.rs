@@ -164,7 +164,7 @@ mod tests {
         let machine = machine(2, 2, 2);
         let of = |is_free: &dyn Fn(usize) -> bool, wanted| whole_cores(&machine, is_free, wanted);
         assert_eq!(of(&|_| true, 2), Some(vec![0, 1, 4, 5]), "of one socket");
-        assert_eq!(of(&|at| at != 5, 2), Some(vec![2, 3, 6, 7]), "the sibling of CPU 1 is somebody's");
+        assert_eq!(of(&|at| at != 5, 2), Some(vec![2, 3, 6, 7]), "another job has the sibling of CPU 1");
         assert_eq!((of(&|at| at != 5, 4), of(&|_| false, 0)), (None, Some(vec![])));
         assert_eq!(first_of_cores(&machine, &[0, 1, 4, 5]), [0, 1]);
         assert_eq!(with_siblings(&machine, &[3, 9]), [3, 7], "there is no column 9");

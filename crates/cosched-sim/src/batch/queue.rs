@@ -17,7 +17,7 @@ struct Least {
 }
 
 /// No waiting job.
-const NOBODY: Least = Least { size: u32::MAX, estimate_us: u64::MAX };
+const NO_JOB: Least = Least { size: u32::MAX, estimate_us: u64::MAX };
 
 /// For a single job: whether it fits. For several: whether one of them might.
 fn takes(hole: &Hole, least: Least) -> bool {
@@ -52,7 +52,7 @@ impl Queue {
             leaf_of[*job as usize] = leaf;
         }
         let leaves = jobs.len().next_power_of_two();
-        let tree = if policy == Policy::Fcfs { Vec::new() } else { vec![NOBODY; 2 * leaves] };
+        let tree = if policy == Policy::Fcfs { Vec::new() } else { vec![NO_JOB; 2 * leaves] };
         Queue { waiting: vec![false; jobs.len()], count: 0, head: 0, leaf_of, job_of, tree, leaves }
     }
 
@@ -80,7 +80,7 @@ impl Queue {
     pub(super) fn remove(&mut self, job: u32) {
         self.waiting[job as usize] = false;
         self.count -= 1;
-        self.set(job, NOBODY);
+        self.set(job, NO_JOB);
     }
 
     fn set(&mut self, job: u32, least: Least) {

@@ -44,7 +44,7 @@ impl<O: Observer> Sim<'_, O> {
         match self.ask(|custom| custom.arrival(view)) {
             Some(Begin::Usual) => None,
             Some(Begin::Job { job, row, places }) => Some(self.take_places(job, row, places)),
-            Some(Begin::Nobody) | None => Some(None),
+            Some(Begin::NoJob) | None => Some(None),
         }
     }
 
@@ -111,7 +111,9 @@ impl<O: Observer> Sim<'_, O> {
         let waiting = Waiting { now_ns: self.now_ns, job: pid.job, task: pid.task, from, node, ready };
         let told = self.ask(|custom| custom.wait(waiting)).flatten();
         if told.is_some_and(|(wait, _)| wait == Wait::SpinYield && self.params.strategy.is_gang()) {
-            return self.refuse("lets a gang's process yield: nobody else may run in its row".to_owned()).unwrap_or(());
+            return self
+                .refuse("lets a gang's process yield: no other job may run in its row".to_owned())
+                .unwrap_or(());
         }
         // A time of 0 would never end: it looks at least once.
         self.process(pid).told = told.map(|(wait, spin_ns)| (wait, spin_ns.max(1)));

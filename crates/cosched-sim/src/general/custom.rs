@@ -46,7 +46,7 @@ pub enum Begin {
     /// As without a custom strategy: the first of the queue, if it fits.
     Usual,
     /// None, until a job arrives or ends.
-    Nobody,
+    NoJob,
     /// This one, in these columns of a row, or on these nodes.
     Job {
         /// Place in the job list.

@@ -1,7 +1,7 @@
 //! The arrival queue, placement, and the end of tasks and jobs (D7, D23, D25).
 
 use super::engine::{Engine, Live};
-use super::node::{Cpu, LEVEL_MAX, NOBODY, NONE, Phase, Process, State};
+use super::node::{Cpu, LEVEL_MAX, NO_PROCESS, NONE, Phase, Process, State};
 use crate::draw::Draws;
 use crate::observe::{JobChange, Observer};
 
@@ -42,13 +42,13 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         let place = |n: &u32| {
             let base = *n as usize * self.places;
             let free = (0..self.places).find(|p| self.processes[base + p].state == State::Free);
-            (*n, free.map_or(NOBODY, |p| p as u8))
+            (*n, free.map_or(NO_PROCESS, |p| p as u8))
         };
         let at: Vec<(u32, u8)> = chosen.iter().map(place).collect();
         for (task, (n, place)) in at.iter().copied().enumerate() {
             let right = at[(task + 1) % tasks];
             let left = at[(task + tasks - 1) % tasks];
-            let nobody = (NONE, NOBODY);
+            let nobody = (NONE, NO_PROCESS);
             let (out, receives) = match tasks {
                 1 => ([nobody; 2], 0),
                 2 => ([right, nobody], 1),
@@ -134,7 +134,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
 
     /// The current process has ended; with the last process of its job, the job's places become free.
     pub(super) fn exit(&mut self, n: usize, place: u8, t: u64) {
-        self.set_current(n, NOBODY, t);
+        self.set_current(n, NO_PROCESS, t);
         let p = self.process(n, place);
         p.state = State::Exited;
         let job = p.job;

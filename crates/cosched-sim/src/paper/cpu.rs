@@ -2,7 +2,7 @@
 
 use super::books::{IO_ENDS, key};
 use super::engine::Engine;
-use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, NONE, Phase, Process, State, TICK_NS};
+use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NO_PROCESS, NONE, Phase, Process, State, TICK_NS};
 use super::tree::NEVER;
 use super::{BLOCK, DEMAND, YIELD};
 use crate::draw::skewed_ns;
@@ -52,7 +52,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
                 self.start_kernel(n, t, work, ns);
                 return;
             }
-            if self.nodes[n].current == NOBODY && !self.dispatch(n, t) {
+            if self.nodes[n].current == NO_PROCESS && !self.dispatch(n, t) {
                 self.set_cpu(n, Cpu::Idle, t, NEVER);
                 return;
             }
@@ -87,7 +87,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
         let node = &self.nodes[n];
         // The same process continues afterwards, unless a tick decides otherwise.
-        let goes_on = work == Kernel::Scheduler && node.kernel.is_empty() && node.current != NOBODY;
+        let goes_on = work == Kernel::Scheduler && node.kernel.is_empty() && node.current != NO_PROCESS;
         if goes_on && node.last_job == self.processes[n * self.places + node.current as usize].job {
             self.lead(n, t, ns, Lead::Scheduler, Cpu::Kernel(work));
         } else {
@@ -160,7 +160,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
 
     pub(super) fn current_job(&self, n: usize) -> u32 {
         let current = self.nodes[n].current;
-        if current == NOBODY { NONE } else { self.processes[n * self.places + current as usize].job }
+        if current == NO_PROCESS { NONE } else { self.processes[n * self.places + current as usize].job }
     }
 
     /// Executes all operations of the current process that take no time, up to one that does. False if it gave the CPU
@@ -242,7 +242,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// The current process sleeps until its I/O is done (D12).
     fn begin_io(&mut self, n: usize, t: u64) {
         let place = self.nodes[n].current;
-        self.set_current(n, NOBODY, t);
+        self.set_current(n, NO_PROCESS, t);
         let p = self.process(n, place);
         (p.state, p.phase, p.since_ns) = (State::Io, Phase::Send, t);
         p.io_ns += t;
@@ -359,7 +359,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// SB when the spin time is over (D14).
     fn block(&mut self, n: usize, place: u8, t: u64) {
         self.out.blocks += 1;
-        self.set_current(n, NOBODY, t);
+        self.set_current(n, NO_PROCESS, t);
         let p = self.process(n, place);
         (p.state, p.since_ns) = (State::Blocked, t);
     }
@@ -449,7 +449,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
             return;
         }
         let current = self.nodes[n].current;
-        let owner = (current != NOBODY).then(|| self.process(n, current)).map(|p| (p.job, p.task));
+        let owner = (current != NO_PROCESS).then(|| self.process(n, current)).map(|p| (p.job, p.task));
         let process = owner.filter(|_| !matches!(activity, Activity::Interrupt | Activity::Scheduler));
         self.observer.slice(Slice { node: n as u32, start_ns, end_ns, activity, process });
     }

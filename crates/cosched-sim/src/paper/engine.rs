@@ -1,7 +1,7 @@
 //! The event loop.
 
 use super::books::{self, ARRIVES, CPU_ENDS, Counted, DELIVERED, IO_ENDS, TICK, broken, key};
-use super::node::{Cpu, NOBODY, Node, Process, State};
+use super::node::{Cpu, NO_PROCESS, Node, Process, State};
 use super::short::PLACES_MAX;
 use super::tree::NEVER;
 use crate::error::SimError;
@@ -326,6 +326,9 @@ impl<'a, O: Observer, const W: u8, const A: u8> Engine<'a, O, W, A> {
             "node {n}"
         );
         assert_eq!(node.table.len(), node.count as usize);
-        assert!(node.cpu != Cpu::Idle || (node.current == NOBODY && node.ready.is_empty()), "node {n} idles with work");
+        assert!(
+            node.cpu != Cpu::Idle || (node.current == NO_PROCESS && node.ready.is_empty()),
+            "node {n} idles with work"
+        );
     }
 }

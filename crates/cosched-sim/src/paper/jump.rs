@@ -1,7 +1,7 @@
 //! How the feedback engine is moved forward in time.
 
 use super::engine::{Engine, Why};
-use super::node::{NOBODY, State};
+use super::node::{NO_PROCESS, State};
 use super::sampled::{Course, Jumps};
 use super::tree::NEVER;
 use crate::error::SimError;
@@ -64,7 +64,7 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
                 later(ns);
             }
             // What the last tick saw stays unchanged.
-            if node.current != NOBODY || node.noted_ns > 0 {
+            if node.current != NO_PROCESS || node.noted_ns > 0 {
                 later(&mut node.current_since_ns);
                 later(&mut node.noted_ns);
             }

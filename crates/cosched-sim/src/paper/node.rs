@@ -5,7 +5,7 @@ use super::short::Short;
 use crate::draw::Draws;
 
 /// No process, where an index in a node's table is expected.
-pub(super) const NOBODY: u8 = u8::MAX;
+pub(super) const NO_PROCESS: u8 = u8::MAX;
 /// No job, no process.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -82,7 +82,7 @@ impl Process {
             yielded: false,
             job: NONE,
             task: 0,
-            out: [(NONE, NOBODY); 2],
+            out: [(NONE, NO_PROCESS); 2],
             receives: 0,
             got: [0; 2],
             left_ns: 0,
@@ -224,7 +224,7 @@ impl Node {
             run_start_ns: 0,
             cpu_start_ns: 0,
             next_tick_ns: TICK_NS,
-            current: NOBODY,
+            current: NO_PROCESS,
             count: 0,
             last_job: NONE,
             noted_job: NONE,

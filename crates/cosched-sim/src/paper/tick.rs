@@ -1,7 +1,7 @@
 //! A node's scheduler (D3 to D5, D15, D24), and when it next has something to do.
 
 use super::engine::Engine;
-use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NOBODY, State, TICK_NS};
+use super::node::{Cpu, Kernel, LEVEL_MAX, Lead, NO_PROCESS, State, TICK_NS};
 use super::tree::NEVER;
 use super::{BOOST, DEMAND, YIELD};
 use crate::observe::Observer;
@@ -32,7 +32,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         let mut first = NEVER;
         let base = n * self.places;
         let lowest = node.ready.last().map_or(LEVEL_MAX, |p| self.processes[base + *p as usize].level);
-        if node.current != NOBODY {
+        if node.current != NO_PROCESS {
             let p = &self.processes[base + node.current as usize];
             if p.level < LEVEL_MAX && node.io_end_ns != NEVER {
                 first = (node.io_end_ns.div_ceil(TICK_NS) * TICK_NS).max(next);
@@ -87,7 +87,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
         self.schedule(n, t);
         let stopped = self.nodes[n].cpu == Cpu::Stopped;
-        if stopped && self.nodes[n].current == NOBODY {
+        if stopped && self.nodes[n].current == NO_PROCESS {
             self.dispatch(n, t);
         }
         if A == DEMAND {
@@ -126,7 +126,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// Raises the current process to the highest level; what it has used so far counts for the quantum of the old one.
     fn raise_current(&mut self, n: usize, t: u64) {
         let place = self.nodes[n].current;
-        if place != NOBODY && self.process(n, place).level < LEVEL_MAX {
+        if place != NO_PROCESS && self.process(n, place).level < LEVEL_MAX {
             self.stop_run(n, t);
             self.process(n, place).raise();
         }
@@ -152,7 +152,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// done (D22).
     fn schedule(&mut self, n: usize, t: u64) {
         let place = self.nodes[n].current;
-        if place == NOBODY || self.switching(n, t) {
+        if place == NO_PROCESS || self.switching(n, t) {
             return;
         }
         let node = &self.nodes[n];
@@ -166,7 +166,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         if preempted {
             self.stop_run(n, t);
             self.append(n, place);
-            self.set_current(n, NOBODY, t);
+            self.set_current(n, NO_PROCESS, t);
         }
     }
 

@@ -28,7 +28,7 @@ impl Custom for Own {
             fits.unwrap_or_default()
         };
         places.truncate(tasks);
-        Ok(if places.len() == tasks { Begin::Job { job, row, places } } else { Begin::Nobody })
+        Ok(if places.len() == tasks { Begin::Job { job, row, places } } else { Begin::NoJob })
     }
 
     fn row_change(&mut self, view: View) -> Result<Option<usize>, String> {
@@ -107,7 +107,7 @@ fn what_cannot_be_ends_the_run_with_the_reason() {
         ("GS", Says(begin(0, 0, &[0, 4]), Ok(None), None), "not all of these exist"),
         ("GS", Says(begin(0, usize::MAX, &[0, 1]), Ok(None), None), "not all of these exist"),
         ("Local", Says(begin(0, 0, &[0, 9]), Ok(None), None), "not all of these exist"),
-        ("Local", Says(Ok(Begin::Nobody), Ok(None), None), "starts none of 2 waiting jobs"),
+        ("Local", Says(Ok(Begin::NoJob), Ok(None), None), "starts none of 2 waiting jobs"),
         ("GS", Says(Err("has no idea".into()), Ok(None), None), "has no idea"),
         ("GS", Says(usual(), Ok(Some(2)), None), "row 2, which has no jobs"),
         ("GS", Says(usual(), Err("stops here".into()), None), "stops here"),
