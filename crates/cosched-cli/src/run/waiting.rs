@@ -25,6 +25,12 @@ const LOCAL_RANK_VARIABLES: [&str; 5] = [
     "SLURM_NTASKS_PER_NODE",
     "MV2_COMM_WORLD_LOCAL_SIZE",
 ];
+/// How long OpenBLAS's threads spin for their next piece of work, as a power of two of CPU cycles (its default: 26, some 25 ms).
+const OPENBLAS_TIMEOUT: &str = "OPENBLAS_THREAD_TIMEOUT";
+/// The value for every job: 0.4 ms, which costs a program that is alone nothing (docs/waiting.md, chapter 5).
+const OPENBLAS_BY_DEFAULT: &str = "20";
+/// The value for a job that is asked to block: 25 µs.
+const OPENBLAS_SHORT: &str = "16";
 /// The longest spin time, in µs.
 const SPIN_US_MAX: u32 = 60_000_000;
 
@@ -149,18 +155,30 @@ impl Plan {
         }
     }
 
-    /// The additions to the command's environment.
+    /// Settings of runtimes that spin on memory, where the library sees nothing. OpenMP's only if the user requested it: a job that runs alone pays
+    /// for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
+    fn runtimes(&self) -> Vec<(&'static str, &'static str)> {
+        match self.waiting.mode {
+            WaitMode::SpinBlock | WaitMode::SpinYield => {
+                vec![("OMP_WAIT_POLICY", "passive"), (OPENBLAS_TIMEOUT, OPENBLAS_SHORT)]
+            }
+            WaitMode::Auto => vec![(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT)],
+            WaitMode::Busy | WaitMode::Micro => Vec::new(),
+        }
+    }
+
+    /// The additions to the command's environment; what the user has set stays.
     pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
-        // OpenMP's barriers spin on memory, where the library sees nothing. Only if the user requested it: a job that runs alone pays for it. Nothing
-        // for the MPI libraries: docs/waiting.md, chapter 5, says why.
-        let asked = matches!(self.waiting.mode, WaitMode::SpinBlock | WaitMode::SpinYield);
-        if asked && std::env::var_os("OMP_WAIT_POLICY").is_none() {
-            all.push(("OMP_WAIT_POLICY".into(), "passive".into()));
-        }
+        all.extend(
+            self.runtimes()
+                .into_iter()
+                .filter(|(name, _)| std::env::var_os(name).is_none())
+                .map(|(name, value)| (name.into(), value.into())),
+        );
         all
     }
 }
@@ -359,6 +377,14 @@ mod tests {
         assert_eq!(get("COSCHED_WAIT_PAGE"), Some("/run/page"));
         assert!(get("LD_PRELOAD").unwrap().starts_with("/x/lib.so"));
         assert!(!plan.environment(None).iter().any(|(name, _)| name == "COSCHED_WAIT_PAGE"));
+        assert_eq!((get("OMP_WAIT_POLICY"), get(OPENBLAS_TIMEOUT)), (Some("passive"), Some(OPENBLAS_SHORT)));
+        let of = |mode| Plan { waiting: Waiting { mode, spin_us: None }, ..plan.clone() }.runtimes();
+        assert_eq!(
+            of(WaitMode::Auto),
+            [(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT)],
+            "what a lone job would pay for is not set"
+        );
+        assert_eq!(of(WaitMode::Busy), []);
         let micro = Waiting { mode: WaitMode::Micro, spin_us: None };
         assert_eq!(Plan { waiting: micro, ..plan }.word(), "busy", "the library has nothing to do with it");
         let asked = Some(WaitOption::On(micro));
