@@ -56,6 +56,8 @@ pub struct Daemon {
     pub dir: tempfile::TempDir,
     /// The name of its cgroup.
     pub cgroup: String,
+    /// Variables of its environment, and of commands, besides the usual ones.
+    pub environment: Vec<(&'static str, PathBuf)>,
     child: Option<Child>,
     config: String,
     _alone: MutexGuard<'static, ()>,
@@ -82,7 +84,8 @@ impl Daemon {
         let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("cst-{}-{n}", std::process::id());
-        Daemon { dir, cgroup, child: None, config: config.to_owned(), _alone: alone }
+        let environment = Vec::new();
+        Daemon { dir, cgroup, environment, child: None, config: config.to_owned(), _alone: alone }
     }
 
     /// Changes the configuration for the next start.
@@ -132,7 +135,8 @@ impl Daemon {
             .env("COSCHED_LOG", "debug")
             .env("XDG_STATE_HOME", self.dir.path().join("xdg"))
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .envs(self.environment.iter().cloned());
         command
     }
 

@@ -47,9 +47,17 @@ fn rules_adopt_what_appears_and_nothing_of_users() {
     // What is started again is adopted again, and what was released stays so.
     fresh.end();
     assert!(wait_until(|| !has(&d, "b")));
-    let again = service("b", 0);
+    let mut again = service("b", 0);
     assert!(wait_until(|| has(&d, "b")), "{}", d.log());
-    assert!(d.cosched(&["release", &format!("{name}-b")]).status.success());
+    // At once: before it is noticed that the job is over.
+    let id_of = |d: &Daemon| jobs(d).iter().filter(|job| job.name.ends_with("-b")).map(|job| job.id).max();
+    let id = id_of(&d);
+    again.end();
+    let again = service("b", 0);
+    assert!(wait_until(|| id_of(&d) > id), "{}", d.log());
+    // By its number: the job before may still have the name.
+    assert!(d.cosched(&["release", &id_of(&d).unwrap().to_string()]).status.success());
+    assert!(wait_until(|| !has(&d, "b")));
     // By then it would have been.
     let last = service("z", 0);
     assert!(wait_until(|| has(&d, "z")));

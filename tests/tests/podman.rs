@@ -1,10 +1,11 @@
 //! Containers of a real podman, with an image that is made on the spot: adopted, released, restarted, and running on whatever dies.
 
-use cosched_api::JobState;
-use cosched_tests::service::{CONFIG, is_frozen, is_switched};
+use cosched_api::{Class, Job, JobState, Policy};
+use cosched_tests::service::{CONFIG, Service, is_frozen, is_switched};
+use cosched_tests::users::BOB;
 use cosched_tests::{Daemon, needs_root, procs, stderr, stdout, wait_until};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 const IMAGE: &str = "localhost/cosched-test:1";
 
@@ -52,14 +53,14 @@ impl Podman {
         std::fs::write(self.dir.path().join("containers.conf"), engine).unwrap();
     }
 
-    /// For podman itself, and for `cosched`, which asks it.
-    fn with_settings<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// For podman itself, and for `cosched` and its daemon, which ask it.
+    fn settings(&self) -> Vec<(&'static str, PathBuf)> {
         let file = |name: &str| self.dir.path().join(name);
-        command.env("CONTAINERS_STORAGE_CONF", file("storage.conf")).env("CONTAINERS_CONF", file("containers.conf"))
+        vec![("CONTAINERS_STORAGE_CONF", file("storage.conf")), ("CONTAINERS_CONF", file("containers.conf"))]
     }
 
     fn ask(&self, words: &[&str]) -> Result<String, String> {
-        let output = self.with_settings(&mut Command::new("podman")).args(words).stdin(Stdio::null()).output().unwrap();
+        let output = Command::new("podman").envs(self.settings()).args(words).stdin(Stdio::null()).output().unwrap();
         if output.status.success() { Ok(stdout(&output).trim().to_owned()) } else { Err(stderr(&output)) }
     }
 
@@ -75,8 +76,13 @@ impl Podman {
     }
 
     fn start(&self, name: &str, script: &str) -> Result<(), String> {
-        let words = ["run", "--detach", "--name", name, "--network", "none", IMAGE, "sh", "-c", script];
-        self.ask(&words).map(drop)
+        self.start_labelled(name, &[], script)
+    }
+
+    fn start_labelled(&self, name: &str, labels: &[&str], script: &str) -> Result<(), String> {
+        let labels: Vec<&str> = labels.iter().flat_map(|label| ["--label", label]).collect();
+        let words = ["run", "--detach", "--name", name, "--network", "none"];
+        self.ask(&[&words, &labels[..], &[IMAGE, "sh", "-c", script]].concat()).map(drop)
     }
 
     fn pid(&self, name: &str) -> i32 {
@@ -89,16 +95,12 @@ impl Podman {
         let path = text.lines().find_map(|line| line.strip_prefix("0::/")).expect("a v2 cgroup");
         procs::v2_mount().join(path)
     }
+}
 
-    fn cosched(&self, d: &Daemon, words: &[&str]) -> Output {
-        self.with_settings(&mut d.command("cosched")).args(words).stdin(Stdio::null()).output().unwrap()
-    }
-
-    fn adopt(&self, d: &Daemon, name: &str) -> u64 {
-        let output = self.cosched(d, &["adopt", "--container", name, "--share", "50%"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        stdout(&output).trim().parse().expect("an id")
-    }
+fn adopt(d: &Daemon, name: &str) -> u64 {
+    let output = d.cosched(&["adopt", "--container", name, "--share", "50%"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output).trim().parse().expect("an id")
 }
 
 impl Drop for Podman {
@@ -136,9 +138,10 @@ fn a_container_is_adopted_with_a_share_released_and_runs_on_without_the_daemon()
     // The containers go first: they hold the mounts of the daemon's hierarchy.
     let mut d = Daemon::start(CONFIG);
     let Some(podman) = Podman::new() else { return };
+    d.environment = podman.settings();
     podman.start("llama", "while :; do :; done").unwrap();
     let (pid, cgroup) = (podman.pid("llama"), podman.cgroup("llama"));
-    let id = podman.adopt(&d, "llama");
+    let id = adopt(&d, "llama");
     assert!(is_switched(&cgroup), "{}", stdout(&d.cosched(&["show", &id.to_string()])));
     let shown = stdout(&d.cosched(&["show", "llama"]));
     assert!(shown.contains("container llama (podman)") && shown.contains("50% of the time"), "{shown}");
@@ -146,7 +149,7 @@ fn a_container_is_adopted_with_a_share_released_and_runs_on_without_the_daemon()
     assert!(d.cosched(&["release", "llama"]).status.success());
     assert!(runs(&cgroup));
 
-    let id = podman.adopt(&d, "llama");
+    let id = adopt(&d, "llama");
     assert!(is_switched(&cgroup) && wait_until(|| is_frozen(&cgroup)));
     d.kill();
     assert!(runs(&cgroup), "the container stays frozen");
@@ -160,9 +163,64 @@ fn a_container_is_adopted_with_a_share_released_and_runs_on_without_the_daemon()
     let is_over = || matches!(d.client().job(id).unwrap().state, JobState::Ended | JobState::Lost);
     assert!(wait_until(is_over), "{:?}", d.client().job(id).unwrap().state);
     assert!(runs(&fresh), "the container that was started again is no job");
-    let again = podman.adopt(&d, "llama");
+    let again = adopt(&d, "llama");
     assert!(again > id && is_switched(&fresh));
     d.stop();
     assert!(runs(&fresh), "the daemon has ended in order");
     assert!(podman.pid("llama") != pid);
+}
+
+/// The job that a rule made of a container.
+fn by_rule(d: &Daemon, name: &str) -> Option<Job> {
+    let mut jobs = d.client().jobs(false).unwrap().jobs.into_iter();
+    jobs.rfind(|job| job.name == name && !matches!(job.state, JobState::Ended | JobState::Lost))
+}
+
+#[test]
+fn labels_of_containers_say_how_they_are_adopted_within_a_rule() {
+    if !needs_root() {
+        return;
+    }
+    const LOOP: &str = "while :; do :; done";
+    let mut d = Daemon::start(CONFIG);
+    let Some(podman) = Podman::new() else { return };
+    d.environment = podman.settings();
+    let labels = ["cosched.share=40%", "cosched.class=standby", "cosched.policy=gang", "org.example=x"];
+    podman.start_labelled("web", &labels, LOOP).unwrap();
+    podman.start("plain", LOOP).unwrap();
+    d.stop();
+    d.configure(&format!("{CONFIG}policy = \"local\"\n[[adopt]]\ncontainer_labels = true\nclass = \"batch\"\n"));
+    d.launch();
+    assert!(wait_until(|| by_rule(&d, "web").is_some()), "it was there already: {}", d.log());
+    let job = by_rule(&d, "web").unwrap();
+    assert_eq!((job.class, job.policy, job.share_max), (Class::Standby, Policy::Gang, Some(0.4)));
+    assert_eq!(job.adopted.and_then(|adopted| adopted.from).as_deref(), Some("rule 1: container web (podman)"));
+    let web = podman.cgroup("web");
+    assert!(is_switched(&web), "{}", d.log());
+
+    // More than the rule gives; one that only looks like a container; one of a user's, which is not asked for.
+    podman.start_labelled("greedy", &["cosched.class=express"], LOOP).unwrap();
+    let named = |digit: &str| web.with_file_name(format!("libpod-{}", digit.repeat(64)));
+    let (unknown, of_user) =
+        (Service::at(named("a"), 0, "exec sleep 1000"), Service::at(named("b"), BOB, "exec sleep 1000"));
+    podman.start_labelled("late", &["cosched.cpus=1"], LOOP).unwrap();
+    assert!(wait_until(|| by_rule(&d, "late").is_some()), "{}", d.log());
+    let late = by_rule(&d, "late").unwrap();
+    assert_eq!((late.class, late.cpus), (Class::Batch, 1));
+    for said in ["container greedy (podman): `cosched.class = \"express\"` is not possible", "no such container"] {
+        assert!(wait_until(|| d.log().contains(said)), "{said}: {}", d.log());
+    }
+    assert!(!d.log().contains(&"b".repeat(64)));
+    let names: Vec<String> = d.client().jobs(false).unwrap().jobs.into_iter().map(|job| job.name).collect();
+    assert_eq!(names, ["web", "late"]);
+    assert!(runs(&podman.cgroup("greedy")) && runs(&podman.cgroup("plain")));
+
+    // Started again it is adopted again, and runs when the daemon does not.
+    podman.ask(&["restart", "--time", "0", "web"]).unwrap();
+    assert!(wait_until(|| by_rule(&d, "web").is_some_and(|again| again.id > job.id)), "{}", d.log());
+    let again = podman.cgroup("web");
+    assert!(is_switched(&again));
+    d.kill_with_guard();
+    assert!(runs(&again) && runs(&podman.cgroup("late")));
+    drop((unknown, of_user));
 }

@@ -11,6 +11,7 @@ mod check;
 mod clock;
 pub mod cluster;
 mod config;
+mod containers;
 mod decided;
 mod door;
 mod driver;

@@ -4,13 +4,14 @@
 //! system with `User=` do, cgroups that are delegated to users do not, whatever their names. The driver hears of one cgroup at a time.
 
 use crate::call::{Call, Op, Reply};
-use crate::config::AdoptRule;
+use crate::config::{AdoptRule, Terms};
+use crate::containers::{Container, Described, has_containers};
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{Adopt, JobRequest};
 use cosched_linux::adopt::procs_below;
 use cosched_linux::appear::{Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -30,7 +31,8 @@ impl Wanted for Rules {
 
     fn may_be_below(&self, path: &Path) -> bool {
         let is_slice = path.extension().is_some_and(|word| word == "slice");
-        let by_name = is_slice && self.0.iter().any(|rule| rule.cgroup.is_none());
+        let by_name = |rule: &AdoptRule| is_slice || rule.container_labels && has_containers(path);
+        let by_name = self.0.iter().filter(|rule| rule.cgroup.is_none()).any(by_name);
         by_name || self.0.iter().filter_map(|rule| rule.cgroup.as_deref()).any(|pattern| begins(pattern, path))
     }
 }
@@ -53,8 +55,16 @@ pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, calls: mpsc::Sender<Cal
 fn adopt_all(mut appear: Appear<Rules>, mount: &Path, calls: &mpsc::Sender<Call>, uid: u32) {
     loop {
         for path in appear.populated() {
-            let Some((at, rule)) = rule_of(appear.wanted(), mount, &path) else { continue };
-            match ask(calls, uid, request(at, rule, &path)) {
+            let Found { at, terms, container } = match rule_of(appear.wanted(), mount, &path) {
+                Ok(Some(found)) => found,
+                Err(why) if at_mount(mount, &path).is_dir() => {
+                    tracing::warn!("a rule adopts nothing: {why}");
+                    continue;
+                }
+                // What has gone meanwhile is not missed.
+                Ok(None) | Err(_) => continue,
+            };
+            match ask(calls, uid, request(at, terms, container, &path)) {
                 None => return,
                 Some(Ok(_)) => tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule"),
                 Some(Err(e)) => {
@@ -75,14 +85,43 @@ fn adopt_all(mut appear: Appear<Rules>, mount: &Path, calls: &mpsc::Sender<Call>
     }
 }
 
-/// Its rule, and which of them that is.
-fn rule_of<'a>(rules: &'a Rules, mount: &Path, path: &Path) -> Option<(usize, &'a AdoptRule)> {
-    let mut of_path = rules.0.iter().enumerate().filter(|(_, rule)| fits(rule, path));
-    of_path.find(|(_, rule)| rule.executable.as_deref().is_none_or(|program| executes(mount, path, program)))
+/// A rule that fits.
+struct Found {
+    at: usize,
+    terms: Terms,
+    container: Option<Described>,
+}
+
+/// The first one; why none, where a container's labels cannot be had or not be kept.
+fn rule_of(rules: &Rules, mount: &Path, path: &Path) -> Result<Option<Found>, String> {
+    let mut known = None;
+    for (at, rule) in rules.0.iter().enumerate().filter(|(_, rule)| fits(rule, path)) {
+        if rule.executable.as_deref().is_some_and(|program| !executes(mount, path, program)) {
+            continue;
+        }
+        if !rule.container_labels {
+            return Ok(Some(Found { at, terms: rule.terms.clone(), container: None }));
+        }
+        let container = match (known.take(), Container::of(path)) {
+            (Some(container), _) => container,
+            (None, Some(container)) => container.describe()?,
+            (None, None) => continue,
+        };
+        let terms = container.terms(&rule.terms);
+        match terms.map_err(|e| format!("{}: {} ({}). {}", container.from, e.what, e.why, e.hint))? {
+            Some(terms) => return Ok(Some(Found { at, terms, container: Some(container) })),
+            None => known = Some(container),
+        }
+    }
+    Ok(None)
+}
+
+fn at_mount(mount: &Path, path: &Path) -> PathBuf {
+    mount.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn executes(mount: &Path, path: &Path, program: &Path) -> bool {
-    let dir = mount.join(path.strip_prefix("/").unwrap_or(path));
+    let dir = at_mount(mount, path);
     (0..LOOKS).any(|look| {
         if look > 0 {
             std::thread::sleep(LOOK_PERIOD);
@@ -92,18 +131,21 @@ fn executes(mount: &Path, path: &Path, program: &Path) -> bool {
     })
 }
 
-fn request(at: usize, rule: &AdoptRule, path: &Path) -> JobRequest {
+fn request(at: usize, terms: Terms, container: Option<Described>, path: &Path) -> JobRequest {
     let cgroup = path.to_string_lossy().into_owned();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let from = format!("rule {}: {cgroup}", at + 1);
+    let name = name.strip_suffix(".service").unwrap_or(&name).to_owned();
+    let (name, from) = container.map_or_else(|| (name, cgroup.clone()), |container| (container.name, container.from));
+    let from = format!("rule {}: {from}", at + 1);
     JobRequest {
         command: vec![cgroup.clone()],
-        name: Some(name.strip_suffix(".service").unwrap_or(&name).to_owned()),
-        class: rule.class,
-        cpus: rule.cpus,
-        share_max: rule.share,
-        share_from_quota: rule.share_from_quota,
-        queue: rule.queue.clone(),
+        name: Some(name),
+        class: terms.class,
+        cpus: terms.cpus,
+        policy: terms.policy,
+        share_max: terms.share,
+        share_from_quota: terms.share_from_quota,
+        queue: terms.queue,
         adopt: Some(Adopt { cgroup: Some(cgroup), pid: None, from: Some(from) }),
         ..JobRequest::default()
     }
@@ -132,7 +174,8 @@ fn fits(rule: &AdoptRule, path: &Path) -> bool {
         let parts = pattern.split('/').filter(|part| !part.is_empty());
         parts.clone().count() == texts().count() && parts.zip(texts()).all(|(pattern, part)| matches(pattern, part))
     };
-    of_unit && rule.slice.as_ref().is_none_or(in_slice) && rule.cgroup.as_ref().is_none_or(by_path)
+    let is_meant = !rule.container_labels || Container::of(path).is_some();
+    is_meant && of_unit && rule.slice.as_ref().is_none_or(in_slice) && rule.cgroup.as_ref().is_none_or(by_path)
 }
 
 /// Whether what is below this path may match a pattern.
@@ -201,6 +244,11 @@ mod tests {
         assert!(fits(&both, "/batch.slice/a.service") && !fits(&both, "/system.slice/a.service"));
         let path = rule(None, None, Some("/x/*/job-?"));
         assert!(fits(&path, "/x/y/job-1") && !fits(&path, "/x/job-1") && !fits(&path, "/x/y/job-1/z"));
+        let id = "0123456789abcdef".repeat(4);
+        let labels = AdoptRule { container_labels: true, ..rule(None, None, None) };
+        assert!(fits(&labels, &format!("/libpod_parent/libpod-{id}")) && !fits(&labels, "/system.slice/web.service"));
+        let of_labels = Rules(vec![labels]);
+        assert!(of_labels.may_be_below(Path::new("/libpod_parent")));
         let rules = Rules(vec![unit, path]);
         assert!(rules.is(Path::new("/x/y/job-1")) && !rules.is(Path::new("/x/y")));
         let below = |path: &str| rules.may_be_below(Path::new(path));
@@ -210,8 +258,8 @@ mod tests {
 
     #[test]
     fn a_job_says_which_rule_it_comes_from() {
-        let rule = AdoptRule { share: Some(0.5), ..rule(Some("*"), None, None) };
-        let request = request(1, &rule, Path::new("/a.slice/llama.service"));
+        let terms = Terms { share: Some(0.5), ..Terms::default() };
+        let request = request(1, terms, None, Path::new("/a.slice/llama.service"));
         assert_eq!((request.name.as_deref(), request.share_max), (Some("llama"), Some(0.5)));
         assert_eq!(request.adopt.unwrap().from.as_deref(), Some("rule 2: /a.slice/llama.service"));
     }

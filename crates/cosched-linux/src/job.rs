@@ -269,6 +269,11 @@ impl JobCgroup {
         }
     }
 
+    /// Whether its cgroup no longer exists, also where another one has its path now.
+    pub fn is_removed(&self) -> bool {
+        cgfile::read(&self.events_path()).is_err_and(|e| cgfile::is_gone(&e))
+    }
+
     /// The job's processes, also those in cgroups that it made itself. If an adopted cgroup has more than 1024 cgroups below it, only some are
     /// visited.
     ///

@@ -15,11 +15,13 @@
 //! - [`clock`] detects steps of the wall clock, [`load`] measures the load of the CPUs, [`user`] starts programs as another user;
 //! - [`pagefs`] holds a file that a user may write but not extend;
 //! - [`private`] makes files and locks that no other user may change, read or hold;
+//! - [`answer`] asks another program of this machine;
 //! - [`observe`], [`endwatch`], [`process`] and [`realtime`] are small interfaces to the kernel.
 //!
 //! This crate knows neither plans nor policies: it runs the table that core compiles from a plan.
 
 pub mod adopt;
+pub mod answer;
 pub mod appear;
 pub mod arrivals;
 pub mod beat;

@@ -2,7 +2,7 @@
 
 use super::{ConfigError, choice};
 use crate::{rights, words};
-use cosched_api::Class;
+use cosched_api::{Class, Policy};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -19,6 +19,15 @@ pub(crate) struct AdoptRule {
     pub(crate) cgroup: Option<String>,
     /// The program of one of its processes.
     pub(crate) executable: Option<PathBuf>,
+    /// It is a container with labels that begin with `cosched.`.
+    pub(crate) container_labels: bool,
+    /// How it is adopted; for a container with labels, at most.
+    pub(crate) terms: Terms,
+}
+
+/// How something is adopted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Terms {
     /// The job's class.
     pub(crate) class: Option<Class>,
     /// Its share.
@@ -27,8 +36,36 @@ pub(crate) struct AdoptRule {
     pub(crate) share_from_quota: bool,
     /// Its CPUs.
     pub(crate) cpus: Option<u32>,
+    /// Its own policy.
+    pub(crate) policy: Option<Policy>,
     /// Its queue.
     pub(crate) queue: Option<String>,
+}
+
+impl Terms {
+    pub(crate) fn set_class(&mut self, key: &str, word: &str) -> Result<(), ConfigError> {
+        self.class = Some(choice(key, word, &CLASSES.map(|class| (rights::name(class), class)))?);
+        Ok(())
+    }
+
+    pub(crate) fn set_policy(&mut self, key: &str, word: &str) -> Result<(), ConfigError> {
+        self.policy = Some(choice(key, word, &Policy::ALL.map(|policy| (policy.name(), policy)))?);
+        Ok(())
+    }
+
+    pub(crate) fn set_share(&mut self, key: &str, text: &str) -> Result<(), ConfigError> {
+        self.share_from_quota = text == "from-quota";
+        self.share = if self.share_from_quota { None } else { Some(part(key, text)?) };
+        Ok(())
+    }
+
+    pub(crate) fn set_cpus(&mut self, key: &str, cpus: u32) -> Result<(), ConfigError> {
+        if cpus == 0 {
+            return Err(wrong(key, "0", "it could never run", "Write 1 or more, or leave it out for all."));
+        }
+        self.cpus = Some(cpus);
+        Ok(())
+    }
 }
 
 /// The table.
@@ -39,13 +76,16 @@ pub(super) struct FileAdopt {
     slice: Option<String>,
     cgroup: Option<String>,
     executable: Option<PathBuf>,
+    #[serde(default)]
+    container_labels: bool,
     class: Option<String>,
     share: Option<String>,
     cpus: Option<u32>,
+    policy: Option<String>,
     queue: Option<String>,
 }
 
-fn wrong(key: &str, value: &str, why: &str, hint: &str) -> ConfigError {
+pub(crate) fn wrong(key: &str, value: &str, why: &str, hint: &str) -> ConfigError {
     ConfigError {
         what: format!("`{key} = \"{value}\"` is not possible"),
         why: why.to_owned(),
@@ -56,11 +96,11 @@ fn wrong(key: &str, value: &str, why: &str, hint: &str) -> ConfigError {
 
 impl FileAdopt {
     pub(super) fn read(self) -> Result<AdoptRule, ConfigError> {
-        let FileAdopt { unit, slice, cgroup, executable, class, share, cpus, queue } = self;
-        if unit.is_none() && slice.is_none() && cgroup.is_none() {
+        let FileAdopt { unit, slice, cgroup, executable, container_labels, class, share, cpus, policy, queue } = self;
+        if unit.is_none() && slice.is_none() && cgroup.is_none() && !container_labels {
             return Err(ConfigError {
                 what: "`[[adopt]]` names nothing that could appear".to_owned(),
-                why: "a rule has one of unit, slice and cgroup, also beside executable".to_owned(),
+                why: "a rule has one of unit, slice, cgroup and container_labels, also beside executable".to_owned(),
                 hint: "Write for example unit = \"llama@*.service\".".to_owned(),
                 ..ConfigError::default()
             });
@@ -81,48 +121,37 @@ impl FileAdopt {
         if let Some(path) = executable.as_ref().filter(|path| !path.is_absolute()) {
             return Err(wrong("executable", &path.to_string_lossy(), "it is no full path", "Begin it with a /."));
         }
-        if cpus == Some(0) {
-            return Err(wrong("cpus", "0", "it could never run", "Write 1 or more, or take the key out for all."));
-        }
-        let class = class.map(|word| choice("class", &word, &CLASSES.map(|class| (rights::name(class), class))));
-        let share_from_quota = share.as_deref() == Some("from-quota");
-        let share = share.filter(|_| !share_from_quota).map(|text| part(&text)).transpose()?;
-        Ok(AdoptRule {
-            unit,
-            slice,
-            cgroup,
-            executable,
-            class: class.transpose()?,
-            share,
-            share_from_quota,
-            cpus,
-            queue,
-        })
+        let mut terms = Terms { queue, ..Terms::default() };
+        class.map(|word| terms.set_class("class", &word)).transpose()?;
+        share.map(|text| terms.set_share("share", &text)).transpose()?;
+        cpus.map(|cpus| terms.set_cpus("cpus", cpus)).transpose()?;
+        policy.map(|word| terms.set_policy("policy", &word)).transpose()?;
+        Ok(AdoptRule { unit, slice, cgroup, executable, container_labels, terms })
     }
 }
 
-fn part(text: &str) -> Result<f64, ConfigError> {
+fn part(key: &str, text: &str) -> Result<f64, ConfigError> {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let share = percent.map(|percent| percent / 100.0).filter(|part| words::slot_share(*part).is_ok());
     let why = "a share is more than 0% and at most 100% of the time, or from-quota";
-    share.ok_or_else(|| wrong("share", text, why, "Write for example \"50%\"."))
+    share.ok_or_else(|| wrong(key, text, why, "Write for example \"50%\"."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Config;
+    use super::*;
 
     #[test]
     fn a_rule_says_what_is_adopted_and_how() {
-        let text = "[[adopt]]\nunit = \"llama@*.service\"\nclass = \"batch\"\nshare = \"50%\"\ncpus = 2\n\
+        let text = "[[adopt]]\nunit = \"llama@*.service\"\nclass = \"batch\"\nshare = \"50%\"\ncpus = 2\npolicy = \"gang\"\n\
                     [[adopt]]\ncgroup = \"/a.slice/*\"\nexecutable = \"/usr/bin/x\"\nshare = \"from-quota\"\n";
         let rules = Config::parse(text).unwrap().adopt;
         assert_eq!(rules.len(), 2);
-        assert_eq!(
-            (rules[0].share, rules[0].cpus, rules[0].class),
-            (Some(0.5), Some(2), Some(cosched_api::Class::Batch))
-        );
-        assert!(rules[1].share_from_quota && rules[1].share.is_none());
+        let (class, policy) = (Some(Class::Batch), Some(Policy::Gang));
+        assert_eq!(rules[0].terms, Terms { class, share: Some(0.5), cpus: Some(2), policy, ..Terms::default() });
+        assert!(rules[1].terms.share_from_quota && rules[1].terms.share.is_none());
+        assert!(Config::parse("[[adopt]]\ncontainer_labels = true\n").unwrap().adopt[0].container_labels);
     }
 
     #[test]
@@ -134,6 +163,8 @@ mod tests {
             ("cgroup = \"a\"", "`cgroup = \"a\"`", "2:1"),
             ("unit = \"a\"\nshare = \"120%\"", "`share = \"120%\"`", "3:1"),
             ("unit = \"a\"\nclass = \"bach\"", "`class = \"bach\"`", "3:1"),
+            ("unit = \"a\"\npolicy = \"gangs\"", "`policy = \"gangs\"`", "3:1"),
+            ("container_labels = false", "names nothing that could appear", ""),
             ("unit = \"a\"\nexecutable = \"x\"", "`executable = \"x\"`", "3:1"),
             ("unit = \"a\"\nuint = 3", "unknown key `uint`", "3:1"),
         ] {

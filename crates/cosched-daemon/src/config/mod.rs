@@ -6,7 +6,7 @@ mod limits;
 mod place;
 mod reserve;
 
-pub(crate) use adopt::AdoptRule;
+pub(crate) use adopt::{AdoptRule, Terms, wrong};
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
 pub(crate) use limits::{CallerCgroup, Limits};
 pub(crate) use reserve::Reserve;

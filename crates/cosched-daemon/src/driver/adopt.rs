@@ -194,7 +194,10 @@ impl Driver {
     /// Whether this cgroup may become the peer's job now; returns its processes.
     pub(super) fn check_adoptee(&self, peer: Peer, adoptee: &Adoptee) -> Answer<Vec<i32>> {
         let what = adoptee.relative().display().to_string();
-        let adopted = |cgroup: &JobCgroup| cgroup.is_adopted() && adoptee.overlaps(cgroup.v2_path_relative());
+        // What is started again at once has the path of a job that is over, although that is noticed later.
+        let adopted = |cgroup: &JobCgroup| {
+            cgroup.is_adopted() && adoptee.overlaps(cgroup.v2_path_relative()) && !cgroup.is_removed()
+        };
         if let Some((id, _)) = self.live.iter().find(|(_, live)| adopted(&live.cgroup)) {
             let hint = format!("`cosched release {id}` releases that job.");
             let why = format!("job {id} is that cgroup, is in it, or contains it");

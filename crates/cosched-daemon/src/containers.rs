@@ -1,0 +1,226 @@
+//! Containers whose labels say how they are adopted.
+//!
+//! Labels are known to the container engine alone, so it is asked, as the daemon's user. An image may have brought them: they can only ask for less than
+//! the rule gives.
+
+use crate::config::{ConfigError, Terms, wrong};
+use cosched_api::Class;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// The labels that are meant.
+const PREFIX: &str = "cosched.";
+const NAMES: &str = "cosched.class, cosched.cpus, cosched.policy and cosched.share";
+/// While a container is started its engine does not answer.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The length of an id, in hexadecimal digits.
+const ID_DIGITS: usize = 64;
+
+/// A container, as its cgroup is called.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Container<'a> {
+    engine: &'static str,
+    id: &'a str,
+}
+
+/// What its engine says of it.
+pub(crate) struct Described {
+    /// Its name, for display.
+    pub(crate) name: String,
+    /// It and its engine, for display.
+    pub(crate) from: String,
+    labels: BTreeMap<String, String>,
+}
+
+impl<'a> Container<'a> {
+    /// The container that has this cgroup, by the names that podman and docker give to cgroups.
+    pub(crate) fn of(path: &'a Path) -> Option<Container<'a>> {
+        let text = path.file_name()?.to_str()?;
+        let scope = text.strip_suffix(".scope").unwrap_or(text);
+        let in_docker = || path.parent().is_some_and(|dir| dir.ends_with("docker")).then_some(("docker", text));
+        let of = |prefix: &str, engine| Some((engine, scope.strip_prefix(prefix)?));
+        let found =
+            of("libpod-payload-", "podman").or_else(|| of("libpod-", "podman")).or_else(|| of("docker-", "docker"));
+        let (engine, id) = found.or_else(in_docker)?;
+        (id.len() == ID_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(Container { engine, id })
+    }
+
+    /// Asks the engine.
+    pub(crate) fn describe(&self) -> Result<Described, String> {
+        let words = ["inspect", "--type", "container", "--format", "[{{json .Name}},{{json .Config.Labels}}]", self.id];
+        let answer =
+            cosched_linux::answer::answer(Command::new(self.engine).args(words), ANSWER_TIME_MAX, ANSWER_BYTES_MAX);
+        answer
+            .map_err(|e| e.to_string())
+            .and_then(|text| self.read(&text))
+            .map_err(|why| format!("`{} inspect {}` does not say which labels it has: {why}", self.engine, self.id))
+    }
+
+    fn read(&self, text: &[u8]) -> Result<Described, String> {
+        #[derive(Deserialize)]
+        struct Answer(String, Option<BTreeMap<String, String>>);
+        let Answer(name, labels) = serde_json::from_slice(text).map_err(|e| e.to_string())?;
+        let name = name.trim_start_matches('/').to_owned();
+        let from = format!("container {name} ({})", self.engine);
+        Ok(Described { name, from, labels: labels.unwrap_or_default() })
+    }
+}
+
+/// Where podman and docker put containers that belong to no slice or service.
+pub(crate) fn has_containers(path: &Path) -> bool {
+    let first = path.iter().nth(1).and_then(|part| part.to_str());
+    let of_systemd = path.extension().is_some_and(|word| word == "slice" || word == "service");
+    (of_systemd || matches!(first, Some("libpod_parent" | "docker"))) && Container::of(path).is_none()
+}
+
+impl Described {
+    /// How its labels say that it is adopted, within what the rule gives; `None` without such labels.
+    pub(crate) fn terms(&self, rule: &Terms) -> Result<Option<Terms>, ConfigError> {
+        let mut asked = Terms::default();
+        let labels = self.labels.iter().filter(|(key, _)| key.starts_with(PREFIX));
+        if labels.clone().next().is_none() {
+            return Ok(None);
+        }
+        for (key, value) in labels {
+            match key.strip_prefix(PREFIX).unwrap_or_default() {
+                _ if [key, value].iter().any(|text| text.contains(char::is_control)) => {
+                    return Err(wrong(PREFIX, "…", "it has control characters", "Write it without them."));
+                }
+                "class" => asked.set_class(key, value)?,
+                "share" => asked.set_share(key, value)?,
+                "policy" => asked.set_policy(key, value)?,
+                "cpus" => {
+                    let hint = "Write for example \"2\".";
+                    let cpus = value.parse().map_err(|_| wrong(key, value, "it is no number of CPUs", hint))?;
+                    asked.set_cpus(key, cpus)?;
+                }
+                _ => return Err(wrong(key, value, &format!("labels of cosched are {NAMES}"), "Correct its name.")),
+            }
+        }
+        within(asked, rule).map(Some)
+    }
+}
+
+/// What labels ask for, where that is no more than the rule gives; else what the rule says.
+fn within(asked: Terms, rule: &Terms) -> Result<Terms, ConfigError> {
+    let more = |key: &str, value: &str, given: String| {
+        let hint = "Change the label, or the rule of `[[adopt]]`.";
+        wrong(key, value, &format!("labels ask for no more than their rule gives, which is {given}"), hint)
+    };
+    let most = rule.class.unwrap_or(Class::Interactive);
+    if let Some(class) = asked.class.filter(|class| *class < most) {
+        return Err(more("cosched.class", crate::rights::name(class), crate::rights::name(most).to_owned()));
+    }
+    if let Some((cpus, most)) = asked.cpus.zip(rule.cpus).filter(|(cpus, most)| cpus > most) {
+        return Err(more("cosched.cpus", &cpus.to_string(), most.to_string()));
+    }
+    if let Some(most) = rule.share {
+        let percent = |share: f64| format!("{}%", share * 100.0);
+        match asked.share {
+            Some(share) if share > most => return Err(more("cosched.share", &percent(share), percent(most))),
+            None if asked.share_from_quota => return Err(more("cosched.share", "from-quota", percent(most))),
+            _ => (),
+        }
+    }
+    let has_share = asked.share.is_some() || asked.share_from_quota;
+    Ok(Terms {
+        class: asked.class.or(rule.class),
+        share: if has_share { asked.share } else { rule.share },
+        share_from_quota: if has_share { asked.share_from_quota } else { rule.share_from_quota },
+        cpus: asked.cpus.or(rule.cpus),
+        policy: asked.policy.or(rule.policy),
+        queue: rule.queue.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_api::Policy;
+
+    fn id() -> String {
+        "0123456789abcdef".repeat(4)
+    }
+
+    fn terms(labels: &[(&str, &str)], rule: &Terms) -> Result<Option<Terms>, String> {
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let described = Described { name: "web".into(), from: String::new(), labels };
+        described.terms(rule).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn containers_are_known_by_their_cgroups() {
+        let id = id();
+        for (path, engine) in [
+            (format!("/machine.slice/libpod-{id}.scope"), "podman"),
+            (format!("/libpod_parent/libpod-{id}"), "podman"),
+            (format!("/system.slice/web.service/libpod-payload-{id}"), "podman"),
+            (format!("/system.slice/docker-{id}.scope"), "docker"),
+            (format!("/docker/{id}"), "docker"),
+        ] {
+            assert_eq!(Container::of(Path::new(&path)), Some(Container { engine, id: &id }), "{path}");
+            assert!(has_containers(Path::new(&path).parent().unwrap()) && !has_containers(Path::new(&path)), "{path}");
+        }
+        for path in [
+            format!("/machine.slice/libpod-conmon-{id}.scope"),
+            format!("/libpod_parent/libpod-{}", &id[1..]),
+            format!("/libpod_parent/libpod-{}z", &id[1..]),
+            format!("/other/{id}"),
+            "/".to_owned(),
+        ] {
+            assert_eq!(Container::of(Path::new(&path)), None, "{path}");
+        }
+        assert!(!has_containers(Path::new("/")) && !has_containers(Path::new("/other")));
+    }
+
+    #[test]
+    fn what_engines_say_is_read() {
+        let container = Container { engine: "docker", id: "" };
+        let described = container.read(b"[\"/web\",{\"cosched.share\":\"50%\",\"x\":\"y\"}]\n").unwrap();
+        assert_eq!((described.name.as_str(), described.from.as_str()), ("web", "container web (docker)"));
+        assert_eq!(described.terms(&Terms::default()).unwrap().unwrap().share, Some(0.5));
+        assert!(container.read(b"[\"web\",null]").unwrap().terms(&Terms::default()).unwrap().is_none());
+        assert!(container.read(b"<no value>").is_err());
+    }
+
+    #[test]
+    fn labels_say_how_and_the_rule_says_the_rest() {
+        let rule = Terms { class: Some(Class::Batch), cpus: Some(4), queue: Some("q".into()), ..Terms::default() };
+        let labels = [("cosched.share", "25%"), ("cosched.policy", "gang"), ("cosched.cpus", "2"), ("other", "x")];
+        let (share, policy) = (Some(0.25), Some(Policy::Gang));
+        let wanted = Terms { share, policy, cpus: Some(2), ..rule.clone() };
+        assert_eq!(terms(&labels, &rule), Ok(Some(wanted)));
+        let quota = terms(&[("cosched.share", "from-quota"), ("cosched.class", "standby")], &rule).unwrap().unwrap();
+        assert_eq!((quota.class, quota.share, quota.share_from_quota), (Some(Class::Standby), None, true));
+        let rule = Terms { share_from_quota: true, ..rule };
+        assert!(terms(&[("cosched.cpus", "1")], &rule).unwrap().unwrap().share_from_quota);
+        let own = terms(&[("cosched.share", "5%")], &rule).unwrap().unwrap();
+        assert_eq!((own.share, own.share_from_quota), (Some(0.05), false), "the quota stays");
+        assert_eq!(terms(&[("cosched", "x"), ("coscheduled.class", "x")], &rule), Ok(None));
+    }
+
+    #[test]
+    fn labels_that_are_wrong_or_ask_for_more_are_refused() {
+        let rule = Terms { share: Some(0.5), cpus: Some(2), ..Terms::default() };
+        for (key, value, why) in [
+            ("cosched.class", "express", "which is interactive"),
+            ("cosched.class", "bach", "it takes one of"),
+            ("cosched.share", "60%", "which is 50%"),
+            ("cosched.share", "from-quota", "which is 50%"),
+            ("cosched.share", "0%", "more than 0%"),
+            ("cosched.cpus", "3", "which is 2"),
+            ("cosched.cpus", "0", "it could never run"),
+            ("cosched.cpus", "-1", "no number of CPUs"),
+            ("cosched.policy", "gangs", "it takes one of"),
+            ("cosched.queue", "night", "cosched.class, cosched.cpus"),
+            ("cosched.class", "\u{1b}[2J", "control characters"),
+        ] {
+            let error = terms(&[(key, value)], &rule).unwrap_err();
+            assert!(error.contains(why) && !error.contains('\u{1b}'), "{key}={value}: {error}");
+        }
+    }
+}
