@@ -20,6 +20,8 @@ const SLICES_MAX: u64 = 2_000_000;
 const SLOTS: u32 = 1;
 const JOBS: u32 = 2;
 const COUNTS: u32 = 3;
+/// The first column's thread. Perfetto takes a thread 0 for that with the number of its process, which is another column's.
+const FIRST: usize = 1;
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::TRACE)]
@@ -117,7 +119,7 @@ impl Recorded {
         };
         let mut columns = BTreeMap::new();
         for (at, plan) in plans.iter().enumerate() {
-            columns.extend(plan.matrix.columns.iter().enumerate());
+            columns.extend((FIRST..).zip(&plan.matrix.columns));
             let to_us = plans.get(at + 1).map_or(self.to_us, |next| begin(next).min(self.to_us));
             self.slots_of(plan, begin(plan), to_us, &names, all);
         }
@@ -138,7 +140,7 @@ impl Recorded {
             let end = (epoch_us + (slot + 1) as f64 * slot_us).min(to_us);
             let row = turns[(slot % turns.len() as u64) as usize];
             let cells = plan.matrix.rows.get(row as usize).map_or(&[][..], |row| &row.cells);
-            for (tid, job) in cells.iter().enumerate().filter_map(|(tid, job)| Some((tid, (*job)?))) {
+            for (tid, job) in (FIRST..).zip(cells).filter_map(|(tid, job)| Some((tid, (*job)?))) {
                 let name = format!("{job} {}", names.get(&job).copied().unwrap_or_default());
                 all.push(json!({
                     "ph": "X", "cat": "slot", "name": name.trim_end(), "pid": SLOTS, "tid": tid, "ts": begin - self.from_us,
@@ -256,14 +258,14 @@ mod tests {
         assert_eq!(
             of("slot"),
             [
-                slot("7 a", 0, 0.0, 1000.0),
                 slot("7 a", 1, 0.0, 1000.0),
-                slot("8 b", 0, 1000.0, 1000.0),
-                slot("7 a", 0, 2000.0, 1000.0),
+                slot("7 a", 2, 0.0, 1000.0),
+                slot("8 b", 1, 1000.0, 1000.0),
                 slot("7 a", 1, 2000.0, 1000.0),
-                slot("8 b", 0, 3000.0, 1000.0),
-                slot("7 a", 0, 4000.0, 500.0),
+                slot("7 a", 2, 2000.0, 1000.0),
+                slot("8 b", 1, 3000.0, 1000.0),
                 slot("7 a", 1, 4000.0, 500.0),
+                slot("7 a", 2, 4000.0, 500.0),
             ]
         );
         assert_eq!(of("state"), [slot("running", 7, 0.0, 3000.0), slot("running", 8, 0.0, 4500.0)]);

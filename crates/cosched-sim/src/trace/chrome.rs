@@ -35,10 +35,10 @@ pub struct ChromeTrace<'a, W> {
     busy: Busy,
 }
 
-/// The first CPU's thread.
-const CPU: usize = 0;
+/// The first CPU's thread. Perfetto takes a thread 0 for that with the number of its process, which is another CPU's.
+const CPU: usize = 1;
 /// The cluster's thread for rows.
-const ROWS: usize = 0;
+const ROWS: usize = 1;
 
 impl<'a, W: Write> ChromeTrace<'a, W> {
     /// For a cluster of this many nodes. The head of the file is written at once.
@@ -126,15 +126,15 @@ impl<'a, W: Write> ChromeTrace<'a, W> {
     fn thread(&mut self, node: u32, start_ns: u64, end_ns: u64) -> usize {
         let ends = self.node(node);
         let free =
-            (0..ends.len()).filter(|&tid| ends[tid] <= start_ns).max_by_key(|&tid| (ends[tid], usize::MAX - tid));
-        if let Some(tid) = free {
-            ends[tid] = end_ns;
-            return tid;
+            (0..ends.len()).filter(|&cpu| ends[cpu] <= start_ns).max_by_key(|&cpu| (ends[cpu], usize::MAX - cpu));
+        if let Some(cpu) = free {
+            ends[cpu] = end_ns;
+            return CPU + cpu;
         }
         ends.push(end_ns);
-        let tid = ends.len() - 1;
-        self.name_thread(node, tid, &format!("CPU {tid}"));
-        tid
+        let cpu = ends.len() - 1;
+        self.name_thread(node, CPU + cpu, &format!("CPU {cpu}"));
+        CPU + cpu
     }
 
     fn complete(&mut self, slice: &Slice, start_ns: u64, end_ns: u64) {

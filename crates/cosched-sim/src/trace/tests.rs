@@ -197,7 +197,7 @@ fn cpus_of_a_node_have_threads_of_their_own() {
     let json: Value = serde_json::from_slice(&bytes).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     let threads: Vec<u64> = events.iter().filter(|e| e["ph"] == "X").map(|e| e["tid"].as_u64().unwrap()).collect();
-    assert_eq!(threads, [0, 0, 1, 0, 1]);
+    assert_eq!(threads, [1, 1, 2, 1, 2]);
     assert!(events.iter().any(|event| event["args"]["name"] == "CPU 1"));
 }
 
