@@ -16,7 +16,7 @@ mod pages;
 pub(crate) mod queues;
 pub(crate) mod resources;
 mod select;
-mod show;
+pub(crate) mod show;
 mod status;
 mod steer;
 

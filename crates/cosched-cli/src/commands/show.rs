@@ -22,7 +22,8 @@ pub(crate) fn show(context: &Context, words: &[String]) -> Result<u8, Failure> {
     })
 }
 
-fn text(job: &Job, now_unix_ms: u64) -> String {
+/// As it is printed.
+pub(crate) fn text(job: &Job, now_unix_ms: u64) -> String {
     let mut lines = vec![
         ("job", format!("{} {}", job.id, job.name)),
         ("state", state(job)),

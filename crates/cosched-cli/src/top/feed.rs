@@ -1,12 +1,14 @@
 //! The thread that talks to the daemon: it fetches news, and passes orders on.
 
-use cosched_api::{Class, ClassRequest, Client, ClientError, Job, KillRequest, SocketChoice, Status};
+use cosched_api::{Class, ClassRequest, Client, ClientError, Job, KillRequest, Sample, SocketChoice, Status};
 use serde::Serialize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A daemon that takes longer than this has a problem, which is reported.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The daemon takes a sample as often.
+const PAST_PERIOD: Duration = Duration::from_secs(10);
 const GRACE_MS: u64 = 5000;
 
 /// The daemon's state at one moment.
@@ -62,6 +64,8 @@ impl Order {
 #[derive(Debug)]
 pub(super) enum News {
     Shot(Box<Shot>),
+    /// The last hour, the oldest sample first.
+    Past(Vec<Sample>),
     /// Why nothing new is available.
     Trouble(String),
     /// An order was carried out.
@@ -85,7 +89,16 @@ fn feed(
     orders: &Receiver<Order>,
     news: &Sender<News>,
 ) {
+    let mut past_due = Instant::now();
     loop {
+        if past_due <= Instant::now() {
+            past_due = Instant::now() + PAST_PERIOD;
+            // A daemon that cannot be asked is reported below; one of before has no samples.
+            let samples = ask(socket, &mut client, Client::samples).map(|past| past.samples).unwrap_or_default();
+            if news.send(News::Past(samples)).is_err() {
+                return;
+            }
+        }
         let said = match ask(socket, &mut client, Shot::take) {
             Ok(shot) => News::Shot(Box::new(shot)),
             Err(e) => News::Trouble(in_a_line(&e)),

@@ -4,6 +4,9 @@ use super::feed::Order;
 use super::view::{CLASSES, Message, Mode, View, lives};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+/// More lines than a page has.
+const LINES_MAX: usize = 1000;
+
 /// What the caller has to do after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -22,6 +25,7 @@ impl View {
         }
         match self.mode.clone() {
             Mode::List => return self.press_in_list(key.code),
+            Mode::Page(_) => return self.press_on_page(key.code),
             Mode::Filter => self.press_in_filter(key.code),
             Mode::Help => self.mode = Mode::List,
             Mode::Class(id) => return self.press_in_classes(key.code, id),
@@ -51,10 +55,27 @@ impl View {
             KeyCode::PageDown => self.choose(self.page as isize),
             KeyCode::Home => self.choose(isize::MIN),
             KeyCode::End => self.choose(isize::MAX),
+            KeyCode::Enter => {
+                self.scrolled = 0;
+                self.ask(Mode::Page);
+            }
             KeyCode::Char('c') => self.ask(Mode::Class),
             KeyCode::Char('s') => self.ask(|id| Mode::Confirm(Order::Suspend(id))),
             KeyCode::Char('r') => self.ask(|id| Mode::Confirm(Order::Resume(id))),
             KeyCode::Char('k') => self.ask(|id| Mode::Confirm(Order::Kill(id))),
+            _ => (),
+        }
+        None
+    }
+
+    /// The keys of orders act on its job.
+    fn press_on_page(&mut self, key: KeyCode) -> Option<Outcome> {
+        match key {
+            KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace => self.mode = Mode::List,
+            KeyCode::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            KeyCode::Down => self.scrolled = self.scrolled.saturating_add(1).min(LINES_MAX),
+            KeyCode::Home => self.scrolled = 0,
+            KeyCode::Char('q' | 'h' | '?' | 'c' | 's' | 'r' | 'k') => return self.press_in_list(key),
             _ => (),
         }
         None

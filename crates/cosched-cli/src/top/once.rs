@@ -23,6 +23,8 @@ pub(super) fn text(context: &Context, options: &Top) -> Result<u8, Failure> {
     let mut view = View::new(&options.filter, options.sort, false);
     view.still = true;
     view.take(with_load(&mut client)?);
+    // A daemon of before has none.
+    view.past = client.samples().map(|past| past.samples).unwrap_or_default();
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width = terminal_width().map(|width| width as u16).or(columns).unwrap_or(WIDTH).max(WIDTH_MIN);
     print(&picture(&mut view, width)?)?;

@@ -104,6 +104,7 @@ fn watch(
 fn hear(view: &mut View, said: News) {
     match said {
         News::Shot(shot) => view.take(*shot),
+        News::Past(samples) => view.past = samples,
         News::Trouble(why) => view.trouble = Some(why),
         News::Done(text) => view.message = Some(Message { good: true, text }),
         News::Refused(text) => view.message = Some(Message { good: false, text }),

@@ -7,7 +7,7 @@ use super::once::lines;
 use super::sort::Sort;
 use super::view::{Message, Mode, View};
 use crate::jobs::tests::job;
-use cosched_api::{Class, CpuLoad, JobState, NodeStatus, Row};
+use cosched_api::{Class, CpuLoad, JobSample, JobState, NodeStatus, Row, Sample};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -77,6 +77,70 @@ fn questions_and_help_stand_above_the_picture() {
     insta::assert_snapshot!("80x24-help", picture(&mut help, 80, 24));
 }
 
+/// The last hour: the machine fills, job 7 comes after a third, and is due half.
+fn past() -> Vec<Sample> {
+    let jobs = |at: u64| match at {
+        0..30 => Vec::new(),
+        _ => vec![JobSample { id: 7, uid: 1, due: 0.5, received: 0.5 * (at - 30) as f64 / 60.0 }],
+    };
+    (0..90).map(|at| Sample { unix_ms: at * 10_000, busy: at as f64 / 89.0, jobs: jobs(at) }).collect()
+}
+
+#[test]
+fn the_last_hour_stands_behind_the_totals_where_there_is_room() {
+    let mut view = view();
+    view.past = past();
+    let text = picture(&mut view, 80, 24);
+    let line = text.lines().nth(1).unwrap();
+    assert!(line.starts_with("CPUs 2  load 2.25  memory 5.0G of 8.0G  ▁▁") && line.ends_with("█ 14m50s"), "{line}");
+    assert!(line.chars().count() <= 80);
+    assert!(!picture(&mut view, 50, 24).contains('█'));
+    view.past.truncate(1);
+    assert!(!picture(&mut view, 80, 24).contains('█'), "one sample is no history");
+}
+
+#[test]
+fn a_job_has_a_page_on_which_keys_act() {
+    let mut view = view();
+    view.past = past();
+    view.press(key(KeyCode::Enter));
+    assert_eq!(view.mode, Mode::Page(7));
+    insta::assert_snapshot!("80x24-page", picture(&mut view, 80, 24));
+    view.press(key(KeyCode::Down));
+    let text = picture(&mut view, 80, 10);
+    assert!(text.contains("got") && !text.contains("due  "), "the first line is gone: {text}");
+    (0..50).for_each(|_| assert_eq!(view.press(key(KeyCode::Down)), None));
+    assert!(picture(&mut view, 80, 10).contains("cgroup"), "the last line can be reached");
+    assert_eq!(press(&mut view, "s"), None);
+    assert_eq!(view.mode, Mode::Confirm(Order::Suspend(7)));
+    view.mode = Mode::Page(7);
+    let mut later = shot();
+    later.jobs.remove(0);
+    view.take(later);
+    assert!(picture(&mut view, 80, 24).contains("it has ended"));
+    view.press(key(KeyCode::Esc));
+    assert_eq!(view.mode, Mode::List);
+    let mut other = self::view();
+    other.chosen = Some(8);
+    other.press(key(KeyCode::Enter));
+    let text = picture(&mut other, 80, 24);
+    assert!(text.contains("job 8") && !text.contains("got  "), "nothing is known of its past: {text}");
+}
+
+#[test]
+fn a_narrow_screen_has_what_is_important() {
+    insta::assert_snapshot!("40x16", picture(&mut view(), 40, 16));
+    for width in [30, 50, 60, 72] {
+        let text = picture(&mut view(), width, 16);
+        assert!(text.contains("a.out") && text.contains("h help"), "{width}: {text}");
+        let cut = text.lines().any(|line| line.chars().count() > usize::from(width));
+        assert!(
+            !cut && (width < 44 || text.contains("DUE")) && (width < 50 || text.contains("CPU%")),
+            "{width}: {text}"
+        );
+    }
+}
+
 #[test]
 fn a_cluster_shows_its_nodes_and_many_cpus_are_summed_up() {
     let mut view = view();
@@ -128,7 +192,7 @@ fn every_size_can_be_drawn() {
         view.take(shot.clone());
         let text = picture(&mut view, width, height);
         assert!(width < 80 || height < 24 || text.contains("a.out"), "{width}x{height}:\n{text}");
-        for mode in [Mode::Help, Mode::Class(7), Mode::Filter, Mode::Confirm(Order::Kill(7))] {
+        for mode in [Mode::Help, Mode::Page(7), Mode::Class(7), Mode::Filter, Mode::Confirm(Order::Kill(7))] {
             view.mode = mode;
             picture(&mut view, width, height);
         }

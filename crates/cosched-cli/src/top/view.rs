@@ -2,7 +2,7 @@
 
 use super::feed::{Order, Shot};
 use super::sort::Sort;
-use cosched_api::{Class, Job, JobState};
+use cosched_api::{Class, Job, JobState, Sample};
 
 /// What the keys do now.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) enum Mode {
     Filter,
     /// The help is shown.
     Help,
+    /// The page of this job is shown.
+    Page(u64),
     /// They choose a class for this job.
     Class(u64),
     /// This order is executed if the user confirms it.
@@ -30,6 +32,8 @@ pub(super) struct Message {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) shot: Option<Shot>,
+    /// The last hour, the oldest first.
+    pub(super) past: Vec<Sample>,
     /// Why there is no newer state.
     pub(super) trouble: Option<String>,
     pub(super) message: Option<Message>,
@@ -43,12 +47,15 @@ pub(super) struct View {
     pub(super) still: bool,
     /// The number of jobs that fitted into the last picture.
     pub(super) page: usize,
+    /// The first line that is shown of the page of a job.
+    pub(super) scrolled: usize,
 }
 
 impl View {
     pub(super) fn new(filter: &str, sort: Sort, colour: bool) -> View {
         View {
             shot: None,
+            past: Vec::new(),
             trouble: None,
             message: None,
             chosen: None,
@@ -59,6 +66,7 @@ impl View {
             colour,
             still: false,
             page: 1,
+            scrolled: 0,
         }
     }
 

@@ -22,21 +22,23 @@ const fn column(title: &'static str, width: u16, right: bool, from_width: u16, t
     Column { title, width, right, from_width, text }
 }
 
-/// The command gets the remaining width.
+/// The command gets the remaining width, if the screen has this one.
+const COMMAND_WIDTH: u16 = 72;
+
 const COLUMNS: [Column; 15] = [
     column("ID", 5, true, 0, |job| job.id.to_string()),
     column("NAME", 14, false, 0, |job| job.name.clone()),
     column("USER", 9, false, 100, |job| job.user.clone()),
-    column("CLASS", 11, false, 0, |job| format::class(job.class).to_owned()),
+    column("CLASS", 11, false, 72, |job| format::class(job.class).to_owned()),
     column("POLICY", 6, false, 120, |job| job.policy.name().to_owned()),
     column("STATE", 9, false, 0, |job| job.state.name().to_owned()),
     column("CPUS", 4, true, 90, |job| job.cpus.to_string()),
     column("PLACE", 9, false, 130, |job| format::or_dash(job.places.clone())),
     column("PROCS", 5, true, 140, |job| format::or_dash(job.processes.map(|count| count.to_string()))),
-    column("CPU%", 5, true, 0, |job| format::or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}")))),
+    column("CPU%", 5, true, 50, |job| format::or_dash(job.cpu_percent.map(|percent| format!("{percent:.0}")))),
     column("TIME", 7, true, 110, |job| format::measured(job, Some(format::duration_ms(job.cpu_time_ms)))),
-    column("MEM", 5, true, 0, |job| format::measured(job, job.memory_bytes.map(format::size))),
-    column("DUE", 4, true, 0, |job| format::or_dash(job.share_due.map(format::percent))),
+    column("MEM", 5, true, 60, |job| format::measured(job, job.memory_bytes.map(format::size))),
+    column("DUE", 4, true, 44, |job| format::or_dash(job.share_due.map(format::percent))),
     column("GOT", 4, true, 0, |job| format::or_dash(job.share_received.map(format::percent))),
     column("OUTSIDE", 7, true, 150, |job| format::or_dash(job.outside_ms.map(format::duration_ms))),
 ];
@@ -47,9 +49,14 @@ const POOR: f64 = 0.7;
 pub(super) fn draw(frame: &mut Frame, view: &mut View, theme: Theme, area: Rect) {
     let jobs = view.jobs();
     let shown: Vec<&Column> = COLUMNS.iter().filter(|column| area.width >= column.from_width).collect();
-    let widths = shown.iter().map(|column| Constraint::Length(column.width)).chain([Constraint::Min(8)]);
-    let titles = shown.iter().map(|column| cell(column.title.to_owned(), column.right)).chain(["COMMAND".into()]);
-    let rows = jobs.iter().map(|job| row(job, &shown, theme));
+    let with_command = area.width >= COMMAND_WIDTH;
+    let widths =
+        shown.iter().map(|column| Constraint::Length(column.width)).chain(with_command.then_some(Constraint::Min(8)));
+    let titles = shown
+        .iter()
+        .map(|column| cell(column.title.to_owned(), column.right))
+        .chain(with_command.then(|| "COMMAND".into()));
+    let rows = jobs.iter().map(|job| row(job, &shown, with_command, theme));
     let table = Table::new(rows, widths)
         .header(Row::new(titles).style(theme.strong()))
         .row_highlight_style(theme.marked())
@@ -72,7 +79,7 @@ fn nothing(view: &View) -> String {
     }
 }
 
-fn row(job: &Job, shown: &[&Column], theme: Theme) -> Row<'static> {
+fn row(job: &Job, shown: &[&Column], with_command: bool, theme: Theme) -> Row<'static> {
     let style = match job.state {
         JobState::Running if is_poor(job) => theme.middling(),
         JobState::Running => theme.good(),
@@ -84,7 +91,7 @@ fn row(job: &Job, shown: &[&Column], theme: Theme) -> Row<'static> {
         let cell = cell((column.text)(job), column.right);
         if matches!(column.title, "STATE" | "GOT") { cell.style(style) } else { cell }
     });
-    Row::new(cells.chain([format::command_line(&job.command).into()]))
+    Row::new(cells.chain(with_command.then(|| format::command_line(&job.command).into())))
 }
 
 fn is_poor(job: &Job) -> bool {

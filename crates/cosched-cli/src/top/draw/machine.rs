@@ -1,6 +1,6 @@
 //! The CPUs with their load, or the nodes of a cluster with theirs.
 
-use super::Theme;
+use super::{Theme, history};
 use crate::format;
 use crate::top::view::View;
 use cosched_api::{Load, NodeStatus, Status};
@@ -40,7 +40,7 @@ pub(super) fn paragraph(view: &View, theme: Theme, unix_ns: u128, area: Rect) ->
         None => status.load.as_ref().map_or(Vec::new(), |load| bars(load, theme, area)),
     };
     if nodes.is_none() {
-        lines.insert(0, Line::styled(totals(status), theme.faint()));
+        lines.insert(0, Line::styled(with_history(view, totals(status), usize::from(area.width)), theme.faint()));
     }
     Paragraph::new(lines)
 }
@@ -49,6 +49,15 @@ pub(super) fn paragraph(view: &View, theme: Theme, unix_ns: u128, area: Rect) ->
 fn nodes_of(status: &Status) -> Option<&[NodeStatus]> {
     let is_alone = status.cluster.as_ref().is_some_and(|cluster| cluster.alone);
     status.nodes.as_deref().filter(|_| !is_alone)
+}
+
+/// Behind the totals, where there is room: the use of the CPUs in the last hour.
+fn with_history(view: &View, totals: String, width: usize) -> String {
+    const BARS_MIN: usize = 8;
+    let values = history::machine(view);
+    let Some(time) = history::span(&view.past, values.len()) else { return totals };
+    let room = width.saturating_sub(totals.chars().count() + 2 + time.len() + 2);
+    if room < BARS_MIN { totals } else { format!("{totals}  {} {time}", history::line(&values, room)) }
 }
 
 fn totals(status: &Status) -> String {

@@ -1,9 +1,11 @@
 //! The layout of the screen.
 
 mod header;
+mod history;
 mod jobs;
 mod machine;
 mod matrix;
+mod page;
 mod popup;
 
 use super::view::{Mode, View};
@@ -27,7 +29,11 @@ pub(super) fn draw(frame: &mut Frame, view: &mut View, unix_ns: u128) {
     frame.render_widget(machine::paragraph(view, theme, unix_ns, machine_area), machine_area);
     frame.render_widget(matrix::paragraph(view, theme, unix_ns, matrix_area), matrix_area);
     jobs::draw(frame, view, theme, list);
-    frame.render_widget(footer(view, theme), foot);
+    frame.render_widget(footer(view, theme, foot.width), foot);
+    if let Mode::Page(id) = view.mode {
+        let above = Rect { height: area.height.saturating_sub(1), ..area };
+        page::draw(frame, view, id, theme, unix_ns, above);
+    }
     popup::draw(frame, view, theme, area);
 }
 
@@ -66,7 +72,7 @@ fn side_by_side(view: &View, area: Rect) -> (Rect, Rect) {
 }
 
 /// The last line: problems take precedence over messages, and messages over the keys.
-fn footer(view: &View, theme: Theme) -> Line<'static> {
+fn footer(view: &View, theme: Theme, width: u16) -> Line<'static> {
     if let Mode::Filter = view.mode {
         return Line::styled(format!("filter: {}_   Enter keeps it, Esc shows all jobs", view.filter), theme.strong());
     }
@@ -77,11 +83,36 @@ fn footer(view: &View, theme: Theme) -> Line<'static> {
         Some(message) if message.good => Line::styled(message.text.clone(), theme.good()),
         Some(message) => Line::styled(message.text.clone(), theme.bad()),
         None if view.still => Line::default(),
-        None => Line::styled(
-            "↑↓ job  c class  s suspend  r resume  k kill  / filter  o sort  h help  q quit",
-            theme.faint(),
-        ),
+        None => Line::styled(keys(view, width), theme.faint()),
     }
+}
+
+/// As many keys as fit, the help in any case.
+fn keys(view: &View, width: u16) -> String {
+    let keys: &[&str] = match view.mode {
+        Mode::Page(_) => &["Esc list", "↑↓ scroll", "c class", "s suspend", "r resume", "k kill", "q quit"],
+        _ => &[
+            "h help",
+            "q quit",
+            "↑↓ job",
+            "⏎ page",
+            "c class",
+            "s suspend",
+            "r resume",
+            "k kill",
+            "/ filter",
+            "o sort",
+        ],
+    };
+    let mut text = String::new();
+    for key in keys {
+        let more = format!("{text}{}{key}", if text.is_empty() { "" } else { "  " });
+        if more.chars().count() > usize::from(width) && !text.is_empty() {
+            break;
+        }
+        text = more;
+    }
+    text
 }
 
 /// Colours, or the same without.

@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 pub(super) fn draw(frame: &mut Frame, view: &View, theme: Theme, area: Rect) {
     let (title, lines) = match &view.mode {
-        Mode::List | Mode::Filter => return,
+        Mode::List | Mode::Filter | Mode::Page(_) => return,
         Mode::Help => ("keys", help()),
         Mode::Class(id) => ("class", classes(view, *id)),
         Mode::Confirm(order) => ("sure?", question(view, *order)),
