@@ -1,7 +1,9 @@
 //! The arrival queue, placement, and the end of tasks and jobs (D7, D23, D25).
 
-use super::engine::{Engine, Live};
-use super::node::{Cpu, LEVEL_MAX, NO_PROCESS, NONE, Phase, Process, State};
+use super::engine::Engine;
+use super::node::{Cpu, Incoming, LEVEL_MAX, NEAR_ALONE, NO_PROCESS, NONE, Phase, Process, State, Task};
+use super::site::{Live, Shared};
+use super::tree::NEVER;
 use crate::draw::Draws;
 use crate::observe::{JobChange, Observer};
 
@@ -9,7 +11,7 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     /// Starts jobs from the head of the queue as long as they fit. The account of free places must be up to date.
     pub(super) fn admit(&mut self, t: u64) {
         while let Some(job) = self.queue.front().copied() {
-            let Some(chosen) = self.choose(self.jobs[job as usize].tasks as usize) else { return };
+            let Some(chosen) = self.choose(self.all.jobs[job as usize].tasks as usize) else { return };
             self.queue.pop_front();
             self.start(job, &chosen, t);
         }
@@ -35,9 +37,9 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
     fn start(&mut self, job: u32, chosen: &[u32], t: u64) {
         let tasks = chosen.len();
         self.free_places -= tasks as u64;
-        self.out.jobs[job as usize].start_ns = Some(t);
+        self.all.out.jobs[job as usize].start_ns = Some(t);
         if O::TELL {
-            self.observer.job(t, job, JobChange::Started, chosen, None);
+            self.all.observer.job(t, job, JobChange::Started, chosen, None);
         }
         let place = |n: &u32| {
             let base = *n as usize * self.places;
@@ -54,31 +56,121 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
                 2 => ([right, nobody], 1),
                 _ => ([right, left], 2),
             };
-            *self.process(n as usize, place) = Process {
-                job,
+            let shape = self.shapes[job as usize];
+            let mut site = self.site(n as usize);
+            site.processes[place as usize] =
+                Process { job, receives, level: LEVEL_MAX, state: State::Ready, ..Process::free() };
+            site.tasks[place as usize] = Task {
                 task: task as u32,
                 out,
-                receives,
-                level: LEVEL_MAX,
-                state: State::Ready,
-                iterations: self.shapes[job as usize].iterations,
-                draws: Draws::new(self.params.seed, job.into(), task as u64),
-                ..Process::free()
+                iteration: 0,
+                iterations: shape.iterations,
+                draws: Draws::new(site.all.params.seed, job.into(), task as u64),
+                compute_ns: shape.compute_ns,
+                io_ns: shape.io_ns,
             };
-            self.begin_iteration(n as usize, place);
+            site.begin_iteration(place);
         }
-        let (n, place) = at[0];
-        let first = self.process(n as usize, place);
-        let far = if first.iterations > first.near() { tasks as u32 } else { 0 };
+        let near = if tasks == 1 { NEAR_ALONE } else { 1 };
+        let far = if self.shapes[job as usize].iterations > near { tasks as u32 } else { 0 };
         if far == 0 {
-            self.ending.push(job);
+            self.all.ending.push(job);
         }
-        self.live[job as usize] = Live { at: at.clone(), alive: tasks as u32, far, late: 0 };
+        self.all.live[job as usize] = Live { at: at.clone(), alive: tasks as u32, far, late: 0 };
         for (n, place) in &at {
             self.enter(*n as usize, *place, t);
         }
     }
 
+    /// The earliest time, at most `limit_ns`, at which a job may end. A job cannot end before all its tasks can, and most often
+    /// it is the same task as before that cannot.
+    pub(super) fn may_end(&mut self, from_ns: u64, limit_ns: u64) -> Option<u64> {
+        let mut first_ns = NEVER;
+        for i in 0..self.all.ending.len() {
+            let job = self.all.ending[i] as usize;
+            let live = &self.all.live[job];
+            let (mut end_ns, mut task) = (0, live.late);
+            for _ in 0..live.at.len() {
+                end_ns = end_ns.max(self.ends_ns(live.at[task], from_ns));
+                if end_ns > limit_ns {
+                    break;
+                }
+                task = if task + 1 < live.at.len() { task + 1 } else { 0 };
+            }
+            if end_ns > limit_ns {
+                self.all.live[job].late = task;
+            } else {
+                first_ns = first_ns.min(end_ns);
+            }
+        }
+        (first_ns != NEVER).then_some(first_ns)
+    }
+
+    /// A task that is near its end does not end before this time, as of `from_ns`.
+    fn ends_ns(&self, (n, place): (u32, u8), from_ns: u64) -> u64 {
+        let (n, node) = (n as usize, &self.nodes[n as usize]);
+        let p = &self.processes[n * self.places + place as usize];
+        let begins_ns = match (p.state, node.cpu) {
+            (State::Exited, _) => return 0,
+            (State::Current, Cpu::Run) => node.run_start_ns,
+            (State::Current, Cpu::Switch | Cpu::Kernel) => node.cpu_end_ns,
+            (State::Io, _) => p.io_ns,
+            (State::Current, _) => from_ns,
+            (_, _) if node.last_job == p.job => from_ns,
+            (_, _) => from_ns + self.all.params.switch_ns,
+        };
+        match p.awaits() {
+            _ if p.phase == Phase::Compute => begins_ns + p.left_ns + p.io_ns,
+            Some(side) => {
+                let awaited = |m: &&Incoming| m.to == place && m.side as usize == side;
+                begins_ns.max(node.incoming.iter().find(awaited).map_or(NEVER, |m| m.delivered_ns))
+            }
+            None => begins_ns,
+        }
+    }
+
+    /// A new process, at the tail of the highest level (D23).
+    fn enter(&mut self, n: usize, place: u8, t: u64) {
+        let mut site = self.site(n);
+        site.drain();
+        site.node.table.push(place);
+        site.node.count += 1;
+        site.append(place);
+        if site.node.cpu == Cpu::Idle {
+            site.start_cpu(t);
+        }
+        self.update(n, t);
+    }
+
+    /// The last task of a job has ended: its places become free.
+    pub(super) fn end(&mut self, job: u32, t: u64) {
+        // See `Engine::window`.
+        self.out_of_order |= self.in_window;
+        self.count_free(t);
+        let at = std::mem::take(&mut self.all.live[job as usize].at);
+        for (n, place) in &at {
+            let (n, place) = (*n as usize, *place);
+            self.processes[n * self.places + place as usize].state = State::Free;
+            let node = &mut self.nodes[n];
+            if let Some(at) = node.table.position(place) {
+                node.table.remove(at);
+            }
+            node.count -= 1;
+        }
+        self.free_places += at.len() as u64;
+        self.finished += 1;
+        self.changes += 1;
+        self.all.ending.retain(|other| *other != job);
+        self.all.out.jobs[job as usize].finish_ns = Some(t);
+        if O::TELL {
+            let nodes: Vec<u32> = at.iter().map(|(n, _)| *n).collect();
+            self.all.observer.job(t, job, JobChange::Finished, &nodes, None);
+        }
+        self.admit(t);
+    }
+}
+
+impl<O> Shared<'_, O> {
     /// A task of this job has come near its end; after the last of them, the job may end at any time.
     pub(super) fn comes_near(&mut self, job: u32) {
         let live = &mut self.live[job as usize];
@@ -88,88 +180,9 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         }
     }
 
-    /// Whether a job may end from `from_ns` to `limit_ns`: not if one of its tasks cannot, which is most often the same
-    /// task as before.
-    pub(super) fn may_end(&mut self, from_ns: u64, limit_ns: u64) -> bool {
-        for job in &self.ending {
-            let live = &self.live[*job as usize];
-            let tasks = live.at.len();
-            let late = (live.late..live.late + tasks).map(|i| if i < tasks { i } else { i - tasks });
-            let Some(late) = late.into_iter().find(|i| self.is_late(live.at[*i], from_ns, limit_ns)) else {
-                return true;
-            };
-            self.live[*job as usize].late = late;
-        }
-        false
-    }
-
-    /// Whether a task, near its end, cannot end before or at `limit_ns`, or needs the CPU for longer.
-    fn is_late(&self, (n, place): (u32, u8), from_ns: u64, limit_ns: u64) -> bool {
-        let (n, node) = (n as usize, &self.nodes[n as usize]);
-        let p = &self.processes[n * self.places + place as usize];
-        let begins_ns = match (p.state, node.cpu) {
-            (State::Exited, _) => return false,
-            (State::Current, Cpu::Run(_)) => node.run_start_ns,
-            (State::Current, Cpu::Switch | Cpu::Kernel(_)) => node.cpu_end_ns,
-            (State::Io, _) => p.io_ns,
-            (State::Current, _) => from_ns,
-            (_, _) if node.last_job == p.job => from_ns,
-            (_, _) => from_ns + self.params.switch_ns,
-        };
-        let ends_ns = if p.phase == Phase::Compute { begins_ns + p.left_ns + p.io_ns } else { begins_ns };
-        ends_ns > limit_ns
-    }
-
-    /// A new process, at the tail of the highest level (D23).
-    fn enter(&mut self, n: usize, place: u8, t: u64) {
-        self.drain(n);
-        self.nodes[n].table.push(place);
-        self.nodes[n].count += 1;
-        self.append(n, place);
-        if self.nodes[n].cpu == Cpu::Idle {
-            self.start_cpu(n, t);
-        }
-        self.update(n, t);
-    }
-
-    /// The current process has ended; with the last process of its job, the job's places become free.
-    pub(super) fn exit(&mut self, n: usize, place: u8, t: u64) {
-        self.set_current(n, NO_PROCESS, t);
-        let p = self.process(n, place);
-        p.state = State::Exited;
-        let job = p.job;
-        let live = &mut self.live[job as usize];
-        live.alive -= 1;
-        if live.alive == 0 {
-            // The caller gives the CPU to a process afterwards; a job that starts here finds it taken.
-            self.nodes[n].cpu = Cpu::Stopped;
-            self.end(job, t);
-        }
-    }
-
-    fn end(&mut self, job: u32, t: u64) {
-        // See `Engine::window`.
-        self.out_of_order |= self.in_window;
-        self.count_free(t);
-        let at = std::mem::take(&mut self.live[job as usize].at);
-        for (n, place) in &at {
-            let (n, place) = (*n as usize, *place);
-            self.process(n, place).state = State::Free;
-            let node = &mut self.nodes[n];
-            if let Some(at) = node.table.iter().position(|p| *p == place) {
-                node.table.remove(at);
-            }
-            node.count -= 1;
-        }
-        self.free_places += at.len() as u64;
-        self.finished += 1;
-        self.changes += 1;
-        self.ending.retain(|other| *other != job);
-        self.out.jobs[job as usize].finish_ns = Some(t);
-        if O::TELL {
-            let nodes: Vec<u32> = at.iter().map(|(n, _)| *n).collect();
-            self.observer.job(t, job, JobChange::Finished, &nodes, None);
-        }
-        self.admit(t);
+    /// The task from which a task receives on this side.
+    pub(super) fn sender(&self, job: u32, task: u32, side: u8) -> u32 {
+        let tasks = self.jobs[job as usize].tasks;
+        if side == 0 { (task + tasks - 1) % tasks } else { (task + 1) % tasks }
     }
 }

@@ -22,6 +22,12 @@ pub(super) fn key(time_ns: u64, kind: u64) -> u64 {
     if time_ns == NEVER { NEVER } else { time_ns << 3 | kind }
 }
 
+/// The key of a time that is at most [`super::node::NEVER_NS`].
+#[inline]
+pub(super) fn due(time_ns: u64, kind: u64) -> u64 {
+    time_ns << 3 | kind
+}
+
 /// The latest time at which a simulation stops.
 pub(super) fn end_ns(params: &Params) -> u64 {
     params.end_ns.unwrap_or(TIME_NS_MAX).min(TIME_NS_MAX)

@@ -1,9 +1,8 @@
 //! How the feedback engine is moved forward in time.
 
 use super::engine::{Engine, Why};
-use super::node::{NO_PROCESS, State};
+use super::node::{NEVER_NS, NO_PROCESS, State};
 use super::sampled::{Course, Jumps};
-use super::tree::NEVER;
 use crate::error::SimError;
 use crate::observe::Observer;
 use crate::outcome::{Outcome, Progress};
@@ -14,11 +13,11 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
     }
 
     fn now_ns(&self) -> u64 {
-        self.now >> 3
+        self.all.now >> 3
     }
 
     fn next_arrival_ns(&self) -> Option<u64> {
-        self.order.get(self.arrived).map(|job| self.jobs[*job as usize].arrival_ns)
+        self.order.get(self.arrived).map(|job| self.all.jobs[*job as usize].arrival_ns)
     }
 
     /// Levels rise every second (D24).
@@ -27,9 +26,9 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
     }
 
     fn courses(&self) -> Vec<Course> {
-        let running = self.live.iter().enumerate().filter(|(_, live)| !live.at.is_empty());
-        let course = |(job, live): (usize, &super::engine::Live)| {
-            let tasks = live.at.iter().map(|(n, place)| &self.processes[*n as usize * self.places + *place as usize]);
+        let running = self.all.live.iter().enumerate().filter(|(_, live)| !live.at.is_empty());
+        let course = |(job, live): (usize, &super::site::Live)| {
+            let tasks = live.at.iter().map(|(n, place)| &self.tasks[*n as usize * self.places + *place as usize]);
             let (done, left) =
                 tasks.fold((0, u64::MAX), |(done, left), p| (done + p.iteration, left.min(p.iterations - p.iteration)));
             Course { job: job as u32, tasks: live.at.len() as u64, done, left }
@@ -38,25 +37,22 @@ impl<O: Observer, const W: u8, const A: u8> Jumps for Engine<'_, O, W, A> {
     }
 
     fn out(&self) -> &Outcome {
-        &self.out
+        &self.all.out
     }
 
     fn jump(&mut self, delta_ns: u64, iterations: &[(u32, u64)]) {
         for (job, count) in iterations {
-            for (n, place) in &self.live[*job as usize].at {
-                self.processes[*n as usize * self.places + *place as usize].iteration += count;
+            for (n, place) in &self.all.live[*job as usize].at {
+                self.tasks[*n as usize * self.places + *place as usize].iteration += count;
                 self.skipped += count;
             }
         }
-        let later = |ns: &mut u64| *ns += if *ns == NEVER { 0 } else { delta_ns };
+        let later = |ns: &mut u64| *ns += if *ns == NEVER_NS { 0 } else { delta_ns };
         for process in self.processes.iter_mut().filter(|p| p.state == State::Io) {
             later(&mut process.io_ns);
         }
-        for key in self.firsts.iter_mut().filter(|key| **key != NEVER) {
-            *key += delta_ns << 3;
-        }
-        for (node, key) in self.nodes.iter_mut().zip(&mut self.keys) {
-            *key += if *key == NEVER { 0 } else { delta_ns << 3 };
+        self.keys.later(delta_ns << 3);
+        for node in &mut self.nodes {
             for ns in [&mut node.cpu_end_ns, &mut node.io_end_ns, &mut node.run_start_ns, &mut node.cpu_start_ns] {
                 later(ns);
             }

@@ -39,8 +39,9 @@ pub(super) enum State {
     Exited,
 }
 
-/// A process: a task on its node.
+/// A process: a task on its node; what events read and change. The rest is its [`Task`].
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Process {
     pub(super) state: State,
     pub(super) phase: Phase,
@@ -49,12 +50,9 @@ pub(super) struct Process {
     pub(super) boosted: bool,
     /// It has yielded in this receive.
     pub(super) yielded: bool,
-    pub(super) job: u32,
-    pub(super) task: u32,
-    /// The destinations of messages to the right and to the left: node and place there.
-    pub(super) out: [(u32, u8); 2],
     /// The number of neighbours that it receives from.
     pub(super) receives: u8,
+    pub(super) job: u32,
     /// Messages in the endpoint, by side.
     pub(super) got: [u16; 2],
     /// Computation left in this iteration.
@@ -65,11 +63,38 @@ pub(super) struct Process {
     pub(super) spun_ns: u64,
     /// User time since the quantum was renewed.
     pub(super) used_ns: u64,
+    /// When it blocked or began its I/O (for observers).
+    pub(super) since_ns: u64,
+}
+
+/// What a process needs once an iteration.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Task {
+    /// Its number in its job.
+    pub(super) task: u32,
+    /// The destinations of messages to the right and to the left: node and place there.
+    pub(super) out: [(u32, u8); 2],
     pub(super) iteration: u64,
     pub(super) iterations: u64,
     pub(super) draws: Draws,
-    /// When it blocked or began its I/O (for observers).
-    pub(super) since_ns: u64,
+    /// Computation and I/O of an iteration, before skewness.
+    pub(super) compute_ns: u64,
+    pub(super) io_ns: u64,
+}
+
+impl Task {
+    pub(super) fn none() -> Task {
+        Task {
+            task: 0,
+            out: [(NONE, NO_PROCESS); 2],
+            iteration: 0,
+            iterations: 0,
+            draws: Draws::new(0, 0, 0),
+            compute_ns: 0,
+            io_ns: 0,
+        }
+    }
 }
 
 impl Process {
@@ -80,18 +105,13 @@ impl Process {
             level: 0,
             boosted: false,
             yielded: false,
-            job: NONE,
-            task: 0,
-            out: [(NONE, NO_PROCESS); 2],
             receives: 0,
+            job: NONE,
             got: [0; 2],
             left_ns: 0,
             io_ns: 0,
             spun_ns: 0,
             used_ns: 0,
-            iteration: 0,
-            iterations: 0,
-            draws: Draws::new(0, 0, 0),
             since_ns: 0,
         }
     }
@@ -110,10 +130,9 @@ impl Process {
     }
 
     /// The iterations left when it counts as near its end. A job of several tasks ends a message's time after the last
-    /// of them has begun its last iteration; a single task cannot do this number of iterations in the time of a
-    /// message.
+    /// of them has begun its last iteration.
     pub(super) fn near(&self) -> u64 {
-        if self.receives == 0 { 64 } else { 1 }
+        if self.receives == 0 { NEAR_ALONE } else { 1 }
     }
 
     /// The side from which a receive waits for a message that has not arrived.
@@ -124,6 +143,12 @@ impl Process {
         }
     }
 }
+
+/// The number of iterations that a single task cannot do in the time of a message.
+pub(super) const NEAR_ALONE: u64 = 64;
+
+/// No time; it fits into a key.
+pub(super) const NEVER_NS: u64 = u64::MAX >> 3;
 
 /// The time between two activations of a scheduler (D2).
 pub(super) const TICK_NS: u64 = 1_000_000;
@@ -163,11 +188,11 @@ pub(super) enum Cpu {
     Idle,
     /// A context switch until `cpu_end_ns`.
     Switch,
-    /// Kernel work until `cpu_end_ns`.
-    Kernel(Kernel),
+    /// Kernel work (`work`) until `cpu_end_ns`.
+    Kernel,
     /// The current process runs, from `run_start_ns` on. Before that, the CPU is in `lead`: folding the end of a switch
     /// or of kernel work into the run saves an event.
-    Run(Lead),
+    Run,
     /// A run was ended, and the caller starts another activity of the CPU at once.
     Stopped,
 }
@@ -184,6 +209,8 @@ pub(super) enum Lead {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) cpu: Cpu,
+    pub(super) lead: Lead,
+    pub(super) work: Kernel,
     pub(super) cpu_end_ns: u64,
     pub(super) run_start_ns: u64,
     /// When the present activity (or a lead) began.
@@ -193,6 +220,8 @@ pub(super) struct Node {
     pub(super) current: u8,
     /// The processes on this node, including ended ones.
     pub(super) count: u8,
+    /// Processes that have blocked themselves.
+    pub(super) blocked: u8,
     /// Job of the process that last owned this CPU.
     pub(super) last_job: u32,
     /// DCS: the job that the network interface believes to run, as of a tick before `current_since_ns`.
@@ -204,40 +233,49 @@ pub(super) struct Node {
     pub(super) send_free_ns: u64,
     pub(super) receive_free_ns: u64,
     /// Ready processes, best first.
-    pub(super) ready: Short<u8>,
+    pub(super) ready: Short,
     /// Processes with I/O in progress, earliest end first.
-    pub(super) io: Short<u8>,
+    pub(super) io: Short,
     /// When the first of them ends.
     pub(super) io_end_ns: u64,
     pub(super) incoming: Queue<Incoming>,
     /// Waiting kernel work.
     pub(super) kernel: std::collections::VecDeque<(Kernel, u64)>,
     /// The table of processes, in the order of their arrival.
-    pub(super) table: Short<u8>,
+    pub(super) table: Short,
 }
 
 impl Node {
+    /// When the next message is in its endpoint.
+    #[inline]
+    pub(super) fn delivered_ns(&self) -> u64 {
+        self.incoming.first().map_or(NEVER_NS, |m| m.delivered_ns)
+    }
+
     pub(super) fn new() -> Node {
         Node {
             cpu: Cpu::Idle,
-            cpu_end_ns: super::tree::NEVER,
+            lead: Lead::Nothing,
+            work: Kernel::Scheduler,
+            cpu_end_ns: NEVER_NS,
             run_start_ns: 0,
             cpu_start_ns: 0,
             next_tick_ns: TICK_NS,
             current: NO_PROCESS,
             count: 0,
+            blocked: 0,
             last_job: NONE,
             noted_job: NONE,
             noted_ns: 0,
             current_since_ns: 0,
             send_free_ns: 0,
             receive_free_ns: 0,
-            ready: Short::new(),
-            io: Short::new(),
-            io_end_ns: super::tree::NEVER,
+            ready: Short::default(),
+            io: Short::default(),
+            io_end_ns: NEVER_NS,
             incoming: Queue::default(),
             kernel: std::collections::VecDeque::new(),
-            table: Short::new(),
+            table: Short::default(),
         }
     }
 }

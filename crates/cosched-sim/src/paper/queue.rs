@@ -17,7 +17,13 @@ impl<T: Copy> Queue<T> {
     /// Inserts an entry before the one at this index of the slice.
     #[inline]
     pub(super) fn insert(&mut self, at: usize, item: T) {
-        if at == self.len() { self.items.push(item) } else { self.items.insert(self.head + at, item) }
+        self.items.insert(self.head + at, item);
+    }
+
+    /// Appends an entry.
+    #[inline]
+    pub(super) fn push(&mut self, item: T) {
+        self.items.push(item);
     }
 
     /// Removes the first entry, which must exist.
