@@ -6,7 +6,8 @@ state=
 start_daemon() {
     state=$(mktemp -d /tmp/cst-tests-XXXXXX) && chmod 755 "$state" || return 1
     export COSCHED_SOCKET=$state/coschedd.sock
-    : >"$state/cosched.toml"
+    # Other tests' processes are no neighbours whose part of the slots is to be tested.
+    echo 'reserve = 0.1' >"$state/cosched.toml"
     "$built/coschedd" --config "$state/cosched.toml" --socket "$COSCHED_SOCKET" --state-dir "$state/state" --cgroup "$cgroup" \
         >"$work/daemon.log" 2>&1 &
     daemon=$!

@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "tests/attacks"))
 from lab import end_cgroup, mounts, remove_cgroups, wait_until  # noqa: E402
 
 # Two gangs that each use the whole machine: one of them is frozen at any time.
-CONFIG = 'sharing = "strict"\nslot_length = "20ms"\nlease = "1s"\n'
+# Without the thread that looks for neighbours: its calls are others in each run.
+CONFIG = 'sharing = "strict"\nslot_length = "20ms"\nlease = "1s"\nreserve = 0.1\n'
 PATIENCE_S = 20
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36

@@ -63,6 +63,12 @@ pub struct Daemon {
     _alone: MutexGuard<'static, ()>,
 }
 
+/// Other tests' processes are no neighbours whose part of the slots is to be tested: a fixed reserve, unless the configuration has one.
+pub(crate) fn with_fixed_reserve(config: &str) -> String {
+    let fixed = if config.contains("reserve") { "" } else { "reserve = 0.1\n" };
+    format!("{fixed}{config}")
+}
+
 impl Daemon {
     /// Starts one with this configuration (TOML) and waits until it answers.
     pub fn start(config: &str) -> Daemon {
@@ -80,12 +86,13 @@ impl Daemon {
     }
 
     fn prepare(config: &str) -> Daemon {
+        let config = with_fixed_reserve(config);
         let alone = alone();
         let dir = tempfile::Builder::new().prefix("cst-").tempdir().expect("temporary directory");
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("cst-{}-{n}", std::process::id());
         let environment = Vec::new();
-        Daemon { dir, cgroup, environment, child: None, config: config.to_owned(), _alone: alone }
+        Daemon { dir, cgroup, environment, child: None, config, _alone: alone }
     }
 
     /// Changes the configuration for the next start.

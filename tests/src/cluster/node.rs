@@ -23,7 +23,7 @@ impl Node {
         let net_name = net.file_name().expect("a name").to_string_lossy().replace('.', "-");
         let cgroup = format!("{net_name}-{}", host.name);
         leftovers::cgroup(net, &cgroup);
-        fs::write(host.dir.join("cosched.toml"), config).expect("configuration");
+        fs::write(host.dir.join("cosched.toml"), crate::with_fixed_reserve(config)).expect("configuration");
         let mut node = Node { host: host.clone(), cgroup, child: None };
         node.launch();
         node

@@ -93,7 +93,7 @@ impl Default for Config {
             slot_length: Duration::from_millis(100),
             boost_period: Duration::from_millis(2),
             packing: Packing::FirstFit,
-            reserve: Reserve::Part(0.1),
+            reserve: Reserve::Fair,
             idle_after: Duration::from_secs(600),
             drop_after: Duration::from_secs(7200),
             require_synchronised_clock: false,

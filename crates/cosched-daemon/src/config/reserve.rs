@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn a_reserve_is_fair_or_a_part() {
         let of = |text: &str| Config::parse(text).map(|config| config.reserve);
-        assert_eq!(of(""), Ok(Reserve::Part(0.1)));
+        assert_eq!(of(""), Ok(Reserve::Fair));
         assert_eq!(of("reserve = \"fair\""), Ok(Reserve::Fair));
         assert_eq!(of("reserve = 0"), Ok(Reserve::Part(0.0)));
         assert_eq!(of("reserve = 0.25"), Ok(Reserve::Part(0.25)));
