@@ -43,23 +43,25 @@ class Lanes(unittest.TestCase):
         def program(package, name):
             return run_tests.Program(package, "test", name, name, ".")
 
-        ours = [program("cosched-tests", name) for name in ["gang", *run_tests.WAIT]]
-        others = [program("cosched-swarm", "cluster"), program("cosched-linux", "slots")]
+        ours = [program("cosched-tests", name) for name in ["gang", *run_tests.CLUSTERS, *run_tests.MACHINES]]
+        others = [program("cosched-swarm", "cluster"), program("cosched-cli", "fuzz"), program("cosched-cli", "cli")]
         waits, computes, alone = run_tests.lanes_of(ours + others)
-        self.assertEqual([of.name for of in waits], run_tests.WAIT)
-        self.assertEqual([of.package for of in computes], ["cosched-swarm"])
+        self.assertCountEqual(waits, run_tests.CLUSTERS + run_tests.MACHINES)
+        self.assertEqual([of.package for of in computes], ["cosched-swarm", "cosched-cli"])
         apart = [(name, ["--exact", test]) for name, tests in run_tests.ALONE.items() for test in tests]
-        self.assertCountEqual([(of.name, of.words) for of in alone], [("gang", []), ("slots", []), *apart])
-        for of in waits:
+        self.assertCountEqual([(of.name, of.words) for of in alone], [("gang", []), ("cli", []), *apart])
+        for of in waits.values():
             self.assertEqual(of.words, [word for test in run_tests.ALONE.get(of.name, []) for word in ("--skip", test)])
 
     def test_what_is_named_here_is_there(self):
-        for name in run_tests.WAIT:
+        for name in run_tests.CLUSTERS + run_tests.MACHINES:
             text = (ROOT / f"tests/tests/{name}.rs").read_text()
             for test in run_tests.ALONE.get(name, []):
                 self.assertIn(f"fn {test}()", text)
-        for room in run_tests.COMPUTE:
-            self.assertTrue((ROOT / f"crates/cosched-{room}/Cargo.toml").is_file(), room)
+        for what in run_tests.COMPUTE:
+            room, *program = what.split()
+            files = ["Cargo.toml", *(f"tests/{name}.rs" for name in program)]
+            self.assertTrue(all((ROOT / f"crates/cosched-{room}" / file).is_file() for file in files), what)
 
 
 class Runs(unittest.TestCase):
