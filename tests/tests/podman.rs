@@ -29,7 +29,7 @@ impl Podman {
             println!("SKIPPED: {missing} is not installed");
             return None;
         }
-        let podman = Podman { dir: tempfile::tempdir().unwrap() };
+        let podman = Podman { dir: tempfile::Builder::new().prefix("cst-").tempdir().unwrap() };
         podman.configure();
         let tried = podman.import().and_then(|()| podman.start("try", "exit 0"));
         match tried {
@@ -95,6 +95,12 @@ impl Podman {
         let path = text.lines().find_map(|line| line.strip_prefix("0::/")).expect("a v2 cgroup");
         procs::v2_mount().join(path)
     }
+
+    /// Whether a process was started with a file of this podman's.
+    fn has(&self, pid: i32) -> bool {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(self.dir.path().to_str().expect("a path in UTF-8"))
+    }
 }
 
 fn adopt(d: &Daemon, name: &str) -> u64 {
@@ -113,6 +119,8 @@ impl Drop for Podman {
             }
             let _ = self.ask(&["rm", "--force", "--time", "0", container]);
         }
+        // conmon calls podman once more for each container that has ended, which makes its directories again.
+        wait_until(|| procs::all().into_iter().all(|pid| !self.has(pid)));
         // The directories above the containers' cgroups go when no other podman has some there.
         for mount in procs::cgroup_mounts() {
             let _ = std::fs::remove_dir(mount.join("libpod_parent/conmon"));

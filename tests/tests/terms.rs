@@ -1,7 +1,7 @@
 //! When jobs run and for how long, with real processes: time limits, dependencies, later starts, memory limits, files, arrays, scripts.
 
 use cosched_api::{Job, JobState};
-use cosched_tests::{Daemon, needs_root, stderr, stdout, wait_until};
+use cosched_tests::{Daemon, needs_root, procs, stderr, stdout, wait_until};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -125,8 +125,11 @@ fn jobs_wait_for_others_and_for_their_time_also_over_a_restart() {
     }
     let refused = d.cosched(&["run", "--after", "9999", "--", "true"]);
     assert!(stderr(&refused).contains("you have no job 9999"), "{}", stderr(&refused));
+    let gate = job(&d, far).pid;
     assert!(d.cosched(&["kill", &far.to_string()]).status.success());
     ended(&d, far);
+    // Without its daemon, its supervisor would wait for it.
+    assert!(wait_until(|| procs::state(gate).is_none()));
 }
 
 #[test]

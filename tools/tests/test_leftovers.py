@@ -16,10 +16,14 @@ class Leftovers(unittest.TestCase):
             self.assertIn(old, pathlib.Path(file.name).read_text())
             with tempfile.TemporaryDirectory(prefix="cosched-new-", dir="/tmp") as new:
                 own = tempfile.mkdtemp(prefix=f"cst-{os.getpid()}-", dir="/tmp")
+                unnamed = f"/tmp/.tmp{os.getpid() % 1000000:06}"
+                os.mkdir(unnamed)
                 done = subprocess.run([TOOL, "--since", file.name], capture_output=True, text=True)
                 os.rmdir(own)
+                os.rmdir(unnamed)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(f"left: file {new}", done.stdout)
+                self.assertIn(f"left: file {unnamed}", done.stdout)
                 self.assertNotIn(old, done.stdout)
                 self.assertNotIn(own, done.stdout)
 
