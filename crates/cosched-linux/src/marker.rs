@@ -17,31 +17,48 @@ use rustix::fs::{XattrFlags, fstat, getxattr, setxattr};
 use crate::cgfile;
 
 const ATTRIBUTE: &str = "user.cosched.adopted";
-/// A path (PATH_MAX) and a number before it.
-const ATTRIBUTE_BYTES_MAX: usize = 4096 + 32;
+/// A path (PATH_MAX) and some numbers before it.
+const ATTRIBUTE_BYTES_MAX: usize = 4096 + 96;
 
 /// Makes `marker` the marker of the cgroup `full`, which has this inode number.
 pub(crate) fn mark(marker: &Path, inode: u64, full: &Path) -> io::Result<()> {
-    let value = [inode.to_string().as_bytes(), b" ", full.as_os_str().as_bytes()].concat();
-    Ok(setxattr(marker, ATTRIBUTE, &value, XattrFlags::empty())?)
+    write(marker, ATTRIBUTE, [inode], full)
 }
 
 /// The cgroup that a marker names.
 pub(crate) fn marked(marker: &Path) -> Option<(u64, PathBuf)> {
+    read(marker, ATTRIBUTE).map(|([inode], path)| (inode, path))
+}
+
+/// An attribute of numbers and a path.
+pub(crate) fn write<const N: usize>(marker: &Path, attribute: &str, numbers: [u64; N], path: &Path) -> io::Result<()> {
+    let mut value = numbers.map(|number| format!("{number} ")).concat().into_bytes();
+    value.extend_from_slice(path.as_os_str().as_bytes());
+    Ok(setxattr(marker, attribute, &value, XattrFlags::empty())?)
+}
+
+/// What [`write`] wrote.
+pub(crate) fn read<const N: usize>(marker: &Path, attribute: &str) -> Option<([u64; N], PathBuf)> {
     let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
-    let length = getxattr(marker, ATTRIBUTE, &mut value[..]).ok()?;
-    value.truncate(length);
-    let space = value.iter().position(|byte| *byte == b' ')?;
-    let path = value.split_off(space + 1);
-    let inode = std::str::from_utf8(&value[..space]).ok()?.parse().ok()?;
-    Some((inode, PathBuf::from(OsString::from_vec(path))))
+    let length = getxattr(marker, attribute, &mut value[..]).ok()?;
+    let mut parts = value[..length].splitn(N + 1, |byte| *byte == b' ');
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    }
+    Some((numbers, PathBuf::from(OsString::from_vec(parts.next()?.to_vec()))))
+}
+
+/// Opens the cgroup with this path, if it still has this inode number: whatever has the path later is another one.
+pub(crate) fn open_same(path: &Path, inode: u64) -> Option<File> {
+    let dir = File::open(path).ok()?;
+    (fstat(&dir).ok()?.st_ino == inode).then_some(dir)
 }
 
 /// Opens the cgroup that a marker names, if it is still the same one.
 pub(crate) fn open_marked(marker: &Path) -> Option<(File, PathBuf)> {
     let (inode, path) = marked(marker)?;
-    let dir = File::open(&path).ok()?;
-    (fstat(&dir).ok()?.st_ino == inode).then_some((dir, path))
+    Some((open_same(&path, inode)?, path))
 }
 
 /// Whether this is the marker of a job whose cgroup no longer exists.

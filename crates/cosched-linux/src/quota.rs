@@ -6,20 +6,16 @@
 //! the next daemon, the release of the job) writes that value back, unless the owner has set another one since.
 //! Source: Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.max).
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{XattrFlags, fstat, getxattr, setxattr, stat};
+use rustix::fs::{fstat, stat};
 
-use crate::cgfile;
+use crate::{cgfile, marker};
 
 const ATTRIBUTE: &str = "user.cosched.quota";
-/// A path (PATH_MAX) and three numbers before it.
-const ATTRIBUTE_BYTES_MAX: usize = 4096 + 96;
 
 /// A quota, and the cgroup that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,19 +56,12 @@ impl Quota {
 
     /// Writes down what is to be put back.
     pub(crate) fn note(&self, marker: &Path) -> io::Result<()> {
-        let numbers = format!("{} {} {} ", self.inode, self.quota_us, self.period_us);
-        let value = [numbers.as_bytes(), self.dir.as_os_str().as_bytes()].concat();
-        Ok(setxattr(marker, ATTRIBUTE, &value, XattrFlags::empty())?)
+        marker::write(marker, ATTRIBUTE, [self.inode, self.quota_us, self.period_us], &self.dir)
     }
 
     /// What a marker says.
     pub(crate) fn noted(marker: &Path) -> Option<Quota> {
-        let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
-        let length = getxattr(marker, ATTRIBUTE, &mut value[..]).ok()?;
-        let mut parts = value[..length].splitn(4, |byte| *byte == b' ');
-        let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
-        let (inode, quota_us, period_us) = (number()?, number()?, number()?);
-        let dir = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
+        let ([inode, quota_us, period_us], dir) = marker::read(marker, ATTRIBUTE)?;
         Some(Quota { dir, inode, quota_us, period_us })
     }
 
@@ -93,10 +82,9 @@ impl Quota {
     }
 
     fn write_if(&self, expected: Now, lift: bool) -> io::Result<()> {
-        // Held open: whatever has the path later is another one.
-        let Ok(held) = File::open(&self.dir) else { return Ok(()) };
+        let Some(held) = marker::open_same(&self.dir, self.inode) else { return Ok(()) };
         let dir = PathBuf::from(format!("/proc/self/fd/{}/.", held.as_raw_fd()));
-        if fstat(&held)?.st_ino != self.inode || now(&dir) != Some(expected) {
+        if now(&dir) != Some(expected) {
             return Ok(());
         }
         let Quota { quota_us, period_us, .. } = self;
