@@ -19,6 +19,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// If the daemon is away for less than this, the user is not told.
 const AWAY_MIN: Duration = Duration::from_secs(5);
+/// A daemon that is away for this long is not expected back: longer than any maintenance of a machine that is not restarted.
+const AWAY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The outcome for a job that waited.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) enum Placed {
 /// Waits until the job has its place, and says what it waits for.
 ///
 /// # Errors
-/// The daemon no longer knows the job.
+/// The daemon no longer knows the job, or has been away for a week.
 pub(crate) fn wait(
     client: &mut Client,
     mut job: Job,
@@ -58,13 +60,17 @@ pub(crate) fn wait(
         }
         job = match client.job(job.id) {
             Ok(job) => job,
-            // The daemon will be restarted sooner or later, and will still know the job.
-            Err(ClientError::Unreachable { .. }) => {
-                away.get_or_insert_with(Instant::now);
+            // A daemon that is restarted still knows the job.
+            Err(gone @ ClientError::Unreachable { .. }) => {
+                let silence = away.get_or_insert_with(Instant::now).elapsed();
+                if silence >= AWAY_MAX {
+                    say(&format!("job {} is given up: the daemon has not answered for a week", job.id));
+                    return Err(gone);
+                }
                 if let Ok(fresh) = Client::connect(client.path()) {
                     *client = fresh;
                 }
-                if !told_away && away.is_some_and(|since| since.elapsed() >= AWAY_MIN) {
+                if !told_away && silence >= AWAY_MIN {
                     told_away = true;
                     say(&format!("job {} waits: the daemon does not answer", job.id));
                 }
