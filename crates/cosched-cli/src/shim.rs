@@ -4,10 +4,10 @@ use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
 use crate::run::carry::JOB;
 use crate::run::{Run, find_program};
+use crate::target::Target;
 use clap::{Args, Parser};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -167,14 +167,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         _ => {}
     }
     // A concurrent call finds the whole old script or the whole new one.
-    let beside = path.with_extension("unfinished");
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)))
-        .and_then(|()| std::fs::rename(&beside, path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&beside);
-            failed(e)
-        })
+    Target::or_hint(path, "name another directory")?.write_script(text)
 }
 
 fn tell(context: &Context, dir: &Path, names: &[String]) -> Result<u8, Failure> {

@@ -3,6 +3,7 @@
 use crate::out::Failure;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where a result goes.
@@ -10,30 +11,49 @@ pub(crate) struct Target {
     path: PathBuf,
     /// A file beside it; removed on drop. None for a device or a pipe, which is written to: a rename would take its place.
     partial: Option<PathBuf>,
+    /// What to do when it cannot be written.
+    hint: &'static str,
 }
 
 impl Target {
     /// Makes sure that the file can be written; its present contents stay until then.
     pub(crate) fn prepare(path: &Path) -> Result<Target, Failure> {
+        Target::or_hint(path, "choose another place: -o FILE")
+    }
+
+    /// The same for a file that no `-o` names.
+    pub(crate) fn or_hint(path: &Path, hint: &'static str) -> Result<Target, Failure> {
         let name = path.file_name().filter(|_| !path.is_dir());
-        let name = name.ok_or_else(|| failed(path, "it is a directory, or has no name"))?;
+        let name = name.ok_or_else(|| failed(path, "it is a directory, or has no name", hint))?;
         let is_replaced = fs::metadata(path).map_or(true, |found| found.is_file());
         let partial = format!(".{}.{}.partial", name.to_string_lossy(), std::process::id());
         let partial = is_replaced.then(|| path.with_file_name(partial));
-        let target = Target { path: path.to_owned(), partial };
-        target.open().map_err(|error| failed(path, &error.to_string()))?;
+        let target = Target { path: path.to_owned(), partial, hint };
+        target.open().map_err(|error| failed(path, &error.to_string(), hint))?;
         Ok(target)
     }
 
     /// Replaces the file's contents with the text.
     pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
+        self.write_with(text, None)
+    }
+
+    /// The same, executable by all.
+    pub(crate) fn write_script(self, text: &str) -> Result<(), Failure> {
+        self.write_with(text, Some(0o755))
+    }
+
+    fn write_with(self, text: &str, mode: Option<u32>) -> Result<(), Failure> {
         let written = self.open().and_then(|mut file| {
             file.write_all(text.as_bytes())?;
+            if let Some(mode) = mode {
+                file.set_permissions(fs::Permissions::from_mode(mode))?;
+            }
             let Some(partial) = &self.partial else { return Ok(()) };
             file.sync_all()?;
             fs::rename(partial, &self.path)
         });
-        written.map_err(|error| failed(&self.path, &error.to_string()))
+        written.map_err(|error| failed(&self.path, &error.to_string(), self.hint))
     }
 
     fn open(&self) -> std::io::Result<fs::File> {
@@ -52,8 +72,8 @@ impl Drop for Target {
     }
 }
 
-fn failed(path: &Path, why: &str) -> Failure {
-    Failure::explained(1, &format!("cannot write {}", path.display()), why, "choose another place: -o FILE")
+fn failed(path: &Path, why: &str, hint: &str) -> Failure {
+    Failure::explained(1, &format!("cannot write {}", path.display()), why, hint)
 }
 
 #[cfg(test)]
@@ -69,6 +89,8 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         Target::prepare(&path).unwrap().write("new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        Target::prepare(&path).unwrap().write_script("script").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "no partial file is left");
         assert!(Target::prepare(&place.path().join("no/m.toml")).is_err());
         assert!(Target::prepare(place.path()).is_err());

@@ -7,6 +7,7 @@
 use super::output;
 use super::report;
 use crate::out::{EXIT_REFUSED, Failure};
+use crate::target::Target;
 use cosched_study::slowdown::record::{Document, Ended, FORMAT, Head, Run};
 use std::fs::{File, create_dir_all};
 use std::io::Write;
@@ -86,7 +87,9 @@ impl Journal {
         let json = serde_json::to_string(document).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
         let texts =
             [format!("{json}\n"), output::runs_csv(document), output::results_csv(document), report::html(document)];
-        MADE.iter().zip(&texts).try_for_each(|(name, text)| self.replace(name, text))
+        let target =
+            |name: &str| Target::or_hint(&self.directory.join(name), "make room, and continue with --resume DIR");
+        MADE.iter().zip(&texts).try_for_each(|(name, text)| target(name)?.write(text))
     }
 
     /// The common prefix of the names of a set's logs.
@@ -98,13 +101,6 @@ impl Journal {
         let mut line = serde_json::to_vec(value).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
         line.push(b'\n');
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
-        written.map_err(|e| cannot(&self.directory, &e))
-    }
-
-    /// Replaces a file atomically.
-    fn replace(&self, name: &str, text: &str) -> Result<(), Failure> {
-        let (path, fresh) = (self.directory.join(name), self.directory.join(format!(".{name}.new")));
-        let written = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path));
         written.map_err(|e| cannot(&self.directory, &e))
     }
 }
