@@ -21,7 +21,7 @@ pub mod sweep;
 pub mod trace;
 pub mod workload;
 
-pub use cosched_core::{Class, Heuristic, OnArrival, Policy, Sharing, Wait};
+pub use cosched_core::{Class, Heuristic, OnArrival, Policy, Sharing, SlotShare, Wait};
 pub use draw::Draws;
 pub use error::SimError;
 pub use job::{JobSpec, JobType, Shape};

@@ -94,6 +94,7 @@ fn simulate(
         program: program(),
         estimate_ns: None,
         class: cosched_sim::Class::Batch,
+        own: general::Own::default(),
     };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
     Ok(general::simulate(config, &works, &mut Silent, watch)?)

@@ -76,7 +76,8 @@ impl<O: Observer> Sim<'_, O> {
         if let Some((wait, _)) = self.jobs[pid.job as usize].processes[pid.task as usize].told {
             return wait;
         }
-        if self.is_auto() { self.jobs[pid.job as usize].watched.choice().wait } else { self.wait() }
+        let job = &self.jobs[pid.job as usize];
+        if self.is_auto() { job.watched.choice().wait } else { job.work.own().wait.unwrap_or_else(|| self.wait()) }
     }
 
     pub(super) fn anybody_queued(&self, node: usize) -> bool {

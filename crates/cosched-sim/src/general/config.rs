@@ -6,7 +6,7 @@ use crate::params::{Params, ParamsError};
 use crate::program::{Code, Program, ProgramError, Setting};
 use crate::strategy::Strategy;
 use cosched_core::wait::spin::{SpinConfig, SpinRule};
-use cosched_core::{AgentConfig, Class, Policy, SLOT_LENGTH_NS, Sharing, Wait, cluster};
+use cosched_core::{AgentConfig, Class, Policy, SLOT_LENGTH_NS, Sharing, SlotShare, Wait, cluster};
 use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
@@ -36,7 +36,7 @@ pub enum Spin {
 const SPIN_BLOCKS_MAX: u64 = 40;
 
 /// The parameters of the fair scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linux {
     /// The time slice of a process.
     pub slice_ns: u64,
@@ -44,12 +44,15 @@ pub struct Linux {
     pub tick_ns: u64,
     /// A process keeps the CPU despite wake-ups until it has had its fair share (RUN_TO_PARITY).
     pub run_to_parity: bool,
+    /// Each slice is 1 + jitter·(u − 1/2) times as long, 0 to 2. With 0 the CPUs of equal processes that started together stay in step for
+    /// ever, as on no real machine.
+    pub jitter: f64,
 }
 
 impl Default for Linux {
     /// 2.8 ms, HZ = 250, parity: a desktop kernel on a few CPUs.
     fn default() -> Linux {
-        Linux { slice_ns: 2_800_000, tick_ns: 4 * MS, run_to_parity: true }
+        Linux { slice_ns: 2_800_000, tick_ns: 4 * MS, run_to_parity: true, jitter: 0.0 }
     }
 }
 
@@ -184,6 +187,10 @@ impl Config {
                 return Err(ParamsError::new(what, "then nothing could ever run", "give more than 0"));
             }
         }
+        if !(0.0..=2.0).contains(&self.linux.jitter) {
+            let what = format!("the jitter of slices is {}", self.linux.jitter);
+            return Err(ParamsError::new(what, "slices would be negative, or unbounded", "give 0 to 2"));
+        }
         if self.local_switch_ns.max(self.linux.slice_ns) > 3_600_000 * MS {
             return Err(ParamsError::new(
                 "a cost is above an hour",
@@ -262,6 +269,19 @@ pub struct ProgramJob {
     pub estimate_ns: Option<u64>,
     /// How urgent it is (live).
     pub class: Class,
+    /// What it has of its own.
+    pub own: Own,
+}
+
+/// What a job has of its own; by default it is scheduled and waits as the machine's jobs do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// Its policy, gang or local (live).
+    pub policy: Option<Policy>,
+    /// The largest part of the slots that it may have (live).
+    pub slot_share: Option<SlotShare>,
+    /// How its processes wait; under auto that chooses.
+    pub wait: Option<Wait>,
 }
 
 /// A job.
@@ -292,6 +312,13 @@ impl Work {
         match self {
             Work::Paper(spec) => spec.class,
             Work::Program(job) => job.class,
+        }
+    }
+
+    pub(super) fn own(&self) -> Own {
+        match self {
+            Work::Paper(_) => Own::default(),
+            Work::Program(job) => job.own,
         }
     }
 

@@ -6,11 +6,23 @@
 use super::config::NodeModel;
 use super::engine::{Doing, Effect, Sim, Work};
 use super::process::{Pid, State};
+use crate::draw::{Draws, skewed_ns};
 use crate::observe::Observer;
 
 impl<O: Observer> Sim<'_, O> {
     pub(super) fn is_fair(&self) -> bool {
         !self.params.strategy.is_gang() && (self.config.model == NodeModel::Linux || self.is_live())
+    }
+
+    /// The length of the next slice on a node.
+    pub(super) fn slice_ns(&mut self, node: usize) -> u64 {
+        let (slice_ns, jitter) = (self.config.linux.slice_ns, self.config.linux.jitter);
+        if jitter == 0.0 {
+            return slice_ns;
+        }
+        self.nodes[node].slices += 1;
+        let drawn = Draws::new(self.params.seed, u64::MAX, node as u64).unit(self.nodes[node].slices, 1);
+        skewed_ns(slice_ns, jitter, drawn)
     }
 
     /// Brings the CPU time of running processes up to date, because everything that follows depends on the mean.
@@ -25,7 +37,8 @@ impl<O: Observer> Sim<'_, O> {
         self.book_node(node);
         for cpu in self.cpus_of(node) {
             let Some(pid) = self.cpus[cpu].current else { continue };
-            if self.nodes[node].fair.renew(pid, self.config.linux.slice_ns) {
+            let slice_ns = self.slice_ns(node);
+            if self.nodes[node].fair.renew(pid, slice_ns) {
                 self.cpus[cpu].resched = true;
             }
         }
@@ -41,10 +54,10 @@ impl<O: Observer> Sim<'_, O> {
         }
         let cpu = cpu.unwrap_or(self.cpus_of(node).start);
         let Some(current) = self.cpus[cpu].current else { return };
-        let linux = self.config.linux;
+        let slice_ns = self.slice_ns(node);
         let fair = &mut self.nodes[node].fair;
-        let ended = fair.renew(current, linux.slice_ns);
-        if ended || fair.choose(Some(current), linux.run_to_parity) == Some(pid) {
+        let ended = fair.renew(current, slice_ns);
+        if ended || fair.choose(Some(current), self.config.linux.run_to_parity) == Some(pid) {
             self.cpus[cpu].resched = true;
         }
     }
@@ -88,7 +101,7 @@ impl<O: Observer> Sim<'_, O> {
     /// `sched_yield`, at the cost of a queue move.
     pub(super) fn fair_yield(&mut self, cpu: usize, pid: Pid) {
         let node = self.cpus[cpu].node;
-        let slice_ns = self.config.linux.slice_ns;
+        let slice_ns = self.slice_ns(node);
         self.nodes[node].fair.renew(pid, slice_ns);
         self.nodes[node].fair.give_way(pid, slice_ns);
         let work = Work { cost_ns: self.params.queue_move_ns, effect: Effect::Charge };

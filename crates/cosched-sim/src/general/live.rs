@@ -82,6 +82,7 @@ impl Seat {
         let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
         let Some(part) = parts.iter().find(|part| part.node == self.node) else { return };
         let (class, policy, spans) = (record.spec.class, record.spec.policy, parts.len() > 1);
+        let slot_share = record.spec.slot_share;
         let (cpus, memory_bytes) = (part.cpus, part.memory_bytes);
         self.local.begin(
             id,
@@ -89,7 +90,7 @@ impl Seat {
                 owner: 0,
                 class,
                 policy,
-                slot_share: None,
+                slot_share,
                 cpus,
                 memory_bytes,
                 suspended: false,
@@ -292,7 +293,8 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn submit(&mut self, job: u32) {
         let run = &self.jobs[job as usize];
         let want = Want::Total { cpus: run.tasks, memory_per_cpu_bytes: 1, disk_bytes: 0 };
-        let spec = JobSpec::new(JobId(job.into()), run.work.class(), want);
+        let super::config::Own { policy, slot_share, .. } = run.work.own();
+        let spec = JobSpec { policy, slot_share, ..JobSpec::new(JobId(job.into()), run.work.class(), want) };
         self.control(|control, now| {
             let taken = control.planner.handle(now, now, Input::Submit(spec));
             taken.map_err(|e| format!("the planner refuses job {job}: {e}"))

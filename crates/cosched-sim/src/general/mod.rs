@@ -24,7 +24,7 @@ mod sched;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Finer, Linux, Live, NodeModel, ProgramJob, Spin, Work};
+pub use config::{Config, Finer, Linux, Live, NodeModel, Own, ProgramJob, Spin, Work};
 pub use custom::{Begin, Custom, View, Waiting};
 pub use messages::{Messages, Route};
 

@@ -10,7 +10,7 @@ mod live;
 mod messages;
 mod programs;
 
-use super::{Config, ProgramJob, Work, run, simulate as simulate_all};
+use super::{Config, Own, ProgramJob, Work, run, simulate as simulate_all};
 use crate::error::SimError;
 use crate::job::{JobSpec, JobType};
 use crate::observe::{Activity, JobChange, Message, Observer, Silent, Slice};
@@ -38,6 +38,7 @@ fn programs(jobs: &[(u64, u32, &str)]) -> Vec<Work> {
             program,
             estimate_ns: None,
             class: cosched_core::Class::Batch,
+            own: Own::default(),
         })
     };
     jobs.iter().map(work).collect()

@@ -115,7 +115,7 @@ fn whisker(frame: &mut Frame, style: usize, x: f64, (mean, half): (f64, f64)) {
 }
 
 /// A disc, a square, a triangle or a diamond.
-fn mark(frame: &mut Frame, style: usize, x: f64, y: f64, title: &str) {
+pub(super) fn mark(frame: &mut Frame, style: usize, x: f64, y: f64, title: &str) {
     let shape = match style % 4 {
         0 => "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
         1 => "m-3.5 -3.5h7v7h-7z",
@@ -133,7 +133,7 @@ fn mark(frame: &mut Frame, style: usize, x: f64, y: f64, title: &str) {
 }
 
 /// The names at the right, each with its dashes and mark.
-fn names(frame: &mut Frame, lines: &[Line]) {
+pub(super) fn names(frame: &mut Frame, lines: &[Line]) {
     let (_, right, top, _) = frame.edges();
     for (place, line) in lines.iter().enumerate() {
         let y = top + 6.0 + place as f64 * 19.0;

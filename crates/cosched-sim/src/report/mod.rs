@@ -3,6 +3,7 @@
 //! Every figure has its numbers in a table below it. Colours can be told apart by colour-blind people (after Okabe and
 //! Ito), lines also by marks and dashes; the page follows the reader's choice of light or dark.
 
+mod against;
 mod bars;
 mod frame;
 mod lines;
@@ -13,6 +14,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use against::{Pair, against};
 pub use bars::{Bar, lying};
 pub use lines::{Line, lines, steps};
 pub use page::{Page, Title, percent, short};

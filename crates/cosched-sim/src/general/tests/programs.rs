@@ -21,6 +21,7 @@ fn as_programs(params: &Params) -> Vec<Work> {
             program,
             estimate_ns,
             class: cosched_core::Class::Batch,
+            own: Own::default(),
         })
     };
     laws::crowd().iter().map(work).collect()
