@@ -12,6 +12,7 @@ pub mod predict;
 pub mod profile;
 pub mod program;
 pub mod slowdown;
+pub mod whatif;
 pub mod workload;
 
 pub use error::{Error, Reason};
