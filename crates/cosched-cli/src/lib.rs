@@ -28,6 +28,7 @@ mod setup;
 mod shim;
 mod sim;
 mod slurm;
+mod state;
 mod table;
 mod target;
 mod top;

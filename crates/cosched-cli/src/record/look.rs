@@ -12,7 +12,7 @@ type Name = (u32, u64);
 
 /// What was seen so far.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(crate) struct Looks {
     root: u32,
     /// Processes that were descendants at some time, even if their parents have ended.
     known: BTreeMap<u32, u64>,
@@ -32,22 +32,22 @@ struct Stat {
 
 impl Looks {
     /// Samples this process and its descendants.
-    pub(super) fn of(root: u32) -> Looks {
+    pub(crate) fn of(root: u32) -> Looks {
         Looks { root, known: BTreeMap::new(), threads: BTreeMap::new(), last: Instant::now(), count: 0 }
     }
 
     /// The number of samples.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// The threads, in the order of their numbers.
-    pub(super) fn threads(&self) -> Vec<Observed> {
+    pub(crate) fn threads(&self) -> Vec<Observed> {
         self.threads.values().cloned().collect()
     }
 
     /// Takes one sample.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let since_ns = self.last.elapsed().as_nanos() as u64;
         self.last = Instant::now();
         self.count += 1;

@@ -15,6 +15,7 @@ use crate::target::Target;
 use clap::Args;
 use cosched_api::parse;
 use cosched_study::profile::{By, Profile, Run, Totals, from_observation, from_rank_files};
+pub(crate) use look::Looks;
 use scratch::Scratch;
 use serde::Serialize;
 use shadow::Ended;

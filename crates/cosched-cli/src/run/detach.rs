@@ -125,12 +125,11 @@ fn prepare(has_output: bool) -> Result<(File, Option<PathBuf>), Failure> {
 }
 
 fn log_directory() -> PathBuf {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    if state.is_none() && rustix::process::getuid().is_root() {
+    let named = std::env::var_os("XDG_STATE_HOME").is_some_and(|path| Path::new(&path).is_absolute());
+    if !named && rustix::process::getuid().is_root() {
         return "/var/log/cosched".into();
     }
-    let home = || Path::new(&std::env::var_os("HOME").unwrap_or_else(|| "/".into())).join(".local/state");
-    state.unwrap_or_else(home).join("cosched/logs")
+    crate::state::state_directory().join("logs")
 }
 
 /// Redirects standard output and error, of the supervisor and of the command, to the file.

@@ -143,3 +143,23 @@ Examples:
 
 Exit codes:
   0 success   1 a file cannot be read or written, or the journal has no such cells   2 wrong usage";
+
+pub(crate) const WHATIF: &str = "\
+The jobs of the running daemon are looked at for some seconds: CPU time, waits for messages, threads, class, share, policy. Each becomes a \
+program of the simulator, and the shipped scheduler is simulated with them, as it is set now and under other policies. A recording of the \
+same command (--profile) tells how much there is to do, and so the end. CPU TIME is what a job will use; SLOWDOWN is relative to the same \
+work on the machine alone. Jobs that wait, are suspended, or have parts on other nodes are left out. docs/whatif.md says what can be trusted.
+
+Predictions are kept in $XDG_STATE_HOME/cosched/whatif.jsonl (~/.local/state). --check compares those whose time has passed with what \
+the daemon's samples of the last hour say; --stay waits and compares the counters themselves, which is more exact.
+
+Examples:
+  cosched sim whatif
+  cosched sim whatif --for 5min --policies gang-strict,local+spin-block
+  cosched sim whatif --profile lu.profile.json --stay
+  cosched sim whatif --check --html calibration.html
+  cosched sim whatif --json | jq '.jobs[] | [.name, .predicted.now.slowdown, .predicted.linux.slowdown]'
+
+Exit codes:
+  0 success   1 a file cannot be read or written   2 wrong usage   3 no daemon   4 no job runs
+  6 nothing was observed, or there is nothing to check";

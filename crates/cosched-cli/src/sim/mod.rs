@@ -19,6 +19,7 @@ mod report;
 mod run;
 mod sweep;
 mod table;
+mod whatif;
 mod workloads;
 
 use crate::context::Context;
@@ -49,6 +50,8 @@ pub(crate) enum SimCommand {
     Report(Box<report::Report>),
     /// Schedule a trace like a batch system: first come, first served, or backfilling
     Backfill(backfill::Backfill),
+    /// Predict the jobs of the running daemon, under its policy and under others
+    Whatif(Box<whatif::WhatIf>),
 }
 
 /// Runs a subcommand; returns the exit code.
@@ -61,5 +64,6 @@ pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
         SimCommand::Sweep(options) => sweep::sweep(context, options),
         SimCommand::Report(options) => report::report(context, options),
         SimCommand::Backfill(options) => backfill::backfill(context, options),
+        SimCommand::Whatif(options) => whatif::whatif(context, options),
     }
 }
