@@ -4,6 +4,7 @@ pub mod cluster;
 pub mod procs;
 pub mod service;
 pub mod soak;
+pub mod uncontrolled;
 pub mod users;
 
 use cosched_api::Client;

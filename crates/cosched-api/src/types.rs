@@ -198,6 +198,10 @@ wire! {
         /// gone, or is released (`POST /v1/jobs/{id}/release`). Users adopt what is theirs alone.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub adopt: Option<Adopt>,
+        /// `pid` waits, and will be the job's keeper: it executes `KEEPER keep CGROUP LEFTOVERS LD_PRELOAD PROGRAM ARGV0 ARGS…`, with `keeper` of the status and
+        /// `cgroup` of the job. Required of a daemon that has a keeper.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        pub keeper: bool,
     }
 }
 
@@ -301,7 +305,7 @@ wire! {
         /// The part of the time that it has at most, 0 to 1, if it has a share.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
-        /// Its cgroup in the v2 hierarchy, relative to the mount.
+        /// Its cgroup in the v2 hierarchy, relative to the mount; without cgroups its directory.
         pub cgroup: String,
         /// How its processes wait, when the wait library was to be loaded into them.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -593,6 +597,9 @@ wire! {
         pub mechanism: String,
         /// Every mechanism and why it was or was not chosen.
         pub mechanisms: BTreeMap<String, String>,
+        /// Where there are no cgroups: the program that stops and continues a job by signals (see `keeper` of a new job).
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        pub keeper: Option<String>,
         /// The real-time priority of the slot thread; absent where it could not be had.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub realtime_priority: Option<i32>,

@@ -4,10 +4,11 @@ use crate::args::Args;
 use crate::cluster::{Link, Reached};
 use crate::config::{ClusterConfig, Config, StoreChoice};
 use crate::driver::not_good_enough;
+use crate::ground;
 use crate::instance::{Places, home, lock_tree};
 use anyhow::Context;
+use cosched_linux::mechanism;
 use cosched_linux::observe::clock_error;
-use cosched_linux::{Layout, Place, Tree, mechanism};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +16,10 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Why the daemon could not work.
-pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place) -> anyhow::Result<()> {
-    println!("cgroups    {layout}");
-    let tree = Tree::open(layout, place)?;
+pub(crate) fn check(config: &Config, args: &Args) -> anyhow::Result<()> {
+    let places = Places::new(args, config);
+    let (tree, without) = ground::open_tree(ground::cgroups(&args.cgroup), (args, config, &places))?;
+    println!("cgroups    {}", tree.layout());
     println!("subtree    {}", tree.v2_dir().display());
     for probe in mechanism::probe(&tree) {
         println!("mechanism  {}: {}", probe.name, probe.why);
@@ -30,8 +32,9 @@ pub(crate) fn check(config: &Config, args: &Args, layout: &Layout, place: Place)
             println!("daemon     one is running, with its jobs in {}; it is not disturbed", tree.v2_dir().display())
         }
     }
-    let (store, mut warnings) = check_store(config, &Places::new(args, config).state_dir)?;
+    let (store, mut warnings) = check_store(config, &places.state_dir)?;
     println!("store      {store}");
+    warnings.extend(without.map(|of| format!("{}: {}", of.what, of.why)));
     let slot_length_ns = config.slot_length.as_nanos() as u64;
     if let Some(why) = not_good_enough(clock_error(), slot_length_ns).filter(|_| config.require_synchronised_clock) {
         let hint = "Let chrony or another time daemon keep the clock";

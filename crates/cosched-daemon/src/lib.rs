@@ -18,6 +18,7 @@ mod driver;
 mod events;
 #[doc(hidden)]
 pub mod fuzz;
+mod ground;
 mod guard;
 mod guest;
 mod http;
@@ -46,4 +47,5 @@ mod waitpage;
 mod words;
 
 pub use args::Args;
-pub use start::{NoPlace, run};
+pub use ground::NoPlace;
+pub use start::run;

@@ -3,11 +3,13 @@
 //! It uses the same functions as the daemon at its start. With `fix` it changes kernel settings that are known to cause trouble, and only those that
 //! a reboot reverts.
 
+use crate::args::Args;
 use crate::config::Config;
 use crate::driver::not_good_enough;
-use crate::instance::lock_tree;
+use crate::ground;
+use crate::instance::{Places, lock_tree};
 use cosched_linux::observe::{clock_error, cpus_allowed};
-use cosched_linux::{Layout, Place, Tree, mechanism, realtime};
+use cosched_linux::{mechanism, realtime};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -47,16 +49,12 @@ impl Finding {
     }
 }
 
-/// Prints the findings, a line of JSON each. `place` returns the location of jobs' cgroups.
+/// Prints the findings, a line of JSON each.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub(crate) fn setup(
-    config: &Config,
-    fix: bool,
-    place: impl Fn(&Layout) -> anyhow::Result<Place>,
-) -> anyhow::Result<()> {
-    let mut found = cgroups(place);
+pub(crate) fn setup(config: &Config, args: &Args, fix: bool) -> anyhow::Result<()> {
+    let mut found = cgroups(config, args);
     found.push(real_time(config, Path::new("/proc/sys/kernel/sched_rt_runtime_us")));
     found.push(locked_memory());
     let why = not_good_enough(clock_error(), config.slot_length.as_nanos() as u64);
@@ -86,25 +84,25 @@ pub(crate) fn setup(
 }
 
 /// The location of jobs' cgroups, and the mechanism that would switch gangs.
-fn cgroups(place: impl Fn(&Layout) -> anyhow::Result<Place>) -> Vec<Finding> {
-    let layout = match Layout::detect() {
-        Ok(layout) => layout,
-        Err(e) => return vec![Finding::missing("cgroups", format!("{}: {}", e.what(), e.why()), e.hint())],
-    };
-    let mut found = vec![Finding::ok("cgroups", layout.to_string())];
-    let tree = place(&layout).and_then(|place| Ok(Tree::open(&layout, place)?));
-    let tree = match tree {
-        Ok(tree) => tree,
+fn cgroups(config: &Config, args: &Args) -> Vec<Finding> {
+    let places = Places::new(args, config);
+    let (tree, without) = match ground::open_tree(ground::cgroups(&args.cgroup), (args, config, &places)) {
+        Ok(opened) => opened,
         Err(e) => {
-            let hint = "run as root, or get a cgroup of your own: systemd-run --user --scope -p Delegate=yes $SHELL; \
-                        without one, `cosched run` gives commands only the wait library";
-            found.push(Finding::missing("own cgroup", format!("{e:#}"), hint));
-            return found;
+            let hint = "`cosched run` gives commands only the wait library here; gangs need root, a cgroup of your own \
+                        (systemd-run --user --scope -p Delegate=yes $SHELL), or a kernel with pidfds";
+            return vec![Finding::missing("cgroups", format!("{e:#}"), hint)];
         }
     };
-    found.push(Finding::ok("own cgroup", tree.v2_dir().display().to_string()));
+    let mut found = match without {
+        None => vec![
+            Finding::ok("cgroups", tree.layout().to_string()),
+            Finding::ok("own cgroup", tree.v2_dir().display().to_string()),
+        ],
+        Some(of) => vec![Finding::better("cgroups", format!("{} ({})", of.what, of.why), of.hint)],
+    };
     let probes = mechanism::probe(&tree);
-    found.push(match probes.iter().find(|probe| probe.soft && probe.usable) {
+    found.push(match probes.iter().find(|probe| (probe.soft || tree.has_keepers()) && probe.usable) {
         Some(probe) => Finding::ok("switching", format!("{}: {}", probe.name, probe.why)),
         None => Finding::better(
             "switching",

@@ -9,6 +9,7 @@ use crate::config::{Config, Reserve};
 use crate::door::{self, Door};
 use crate::driver::{Driver, Identity, Machinery};
 use crate::events::EventLog;
+use crate::ground;
 use crate::guard::GuardKeeper;
 use crate::http::{Desk, EndedLog};
 use crate::instance::{self, Places};
@@ -24,40 +25,13 @@ use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::realtime::Ahead;
-use cosched_linux::{
-    Layout, Place, Problem, SlotConfig, SlotThread, Tree, TreeError, mechanism, observe, realtime, thaw,
-};
+use cosched_linux::{SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-
-/// Cgroups for jobs cannot be made on this machine, or not by this user.
-#[derive(Debug, thiserror::Error)]
-#[error("no daemon can run here\n  why: {why}\n  hint: {hint}")]
-pub struct NoPlace {
-    why: String,
-    hint: String,
-}
-
-impl From<Problem> for NoPlace {
-    fn from(problem: Problem) -> NoPlace {
-        NoPlace { why: format!("{}: {}", problem.what, problem.why), hint: problem.hint }
-    }
-}
-
-/// Only where cgroups may not be made: other errors may be temporary.
-fn no_tree(error: TreeError) -> anyhow::Error {
-    let is_forbidden = matches!(&error, TreeError::Io { source, .. }
-        if matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem));
-    if !is_forbidden {
-        return error.into();
-    }
-    let hint = "in a container, have the cgroups mounted writable; or run coschedd on the host".to_owned();
-    NoPlace { why: error.to_string(), hint }.into()
-}
 
 /// Runs the daemon until it is told to end.
 ///
@@ -69,22 +43,24 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.check || args.setup.is_some() {
         return look(&config, &args);
     }
-    let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
-    let place = place(&layout, &args.cgroup)?;
+    let cgroups = ground::cgroups(&args.cgroup);
     // Jobs of an earlier daemon are not limited until this one drives them, and use all CPUs but the reserve: the start must not be delayed by them.
     let ahead = Ahead::begin();
     let rights = rights(&config)?;
     let mut places = Places::new(&args, &config);
     instance::check_free(&args, &places)?;
     places.runtime_dir = instance::make_dir(&places.runtime_dir)?;
-    let (store, state, mut warnings) = open_state(&places.state_dir)?;
+    let (store, state, mut warnings) = open_state(&places.state_dir).map_err(|e| ground::or_no_place(e, &cgroups))?;
     store.dir().clone_into(&mut places.state_dir);
     warnings.extend(places.unreachable());
     // The machine may have been renamed; in its store it keeps its first name.
     if let Some(name) = store.own().node_name().filter(|_| config.cluster.is_alone()) {
         config.cluster.node = name;
     }
-    let machinery = machinery(&config, &args, &places, &layout, place)?;
+    let (tree, without) = ground::open_tree(cgroups, (&args, &config, &places))?;
+    warnings.extend(without.inspect(|of| tracing::warn!("{}: {}. {}", of.what, of.why, of.hint)));
+    let layout = tree.layout().clone();
+    let machinery = machinery(&config, &args, &places, tree)?;
     let (listener, metrics) = match listen(&config, &args, &places) {
         Ok(listeners) => listeners,
         Err(e) => {
@@ -127,11 +103,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
         serve((driver, ahead), (desk, called), (door, bounds), metrics).await
     });
-    // A socket of systemd's stays; our own and the one that `cosched` made for us are removed.
+    remove_socket(&args, &places);
+    served
+}
+
+/// A socket of systemd's stays; our own and the one that `cosched` made for us are removed.
+fn remove_socket(args: &Args, places: &Places) {
     if !args.listen_stdin || args.embedded {
         let _ = std::fs::remove_file(&places.socket);
     }
-    served
 }
 
 fn start_log() {
@@ -148,11 +128,9 @@ fn disk_bytes(dir: &Path) -> u64 {
 /// Checks the machine without changing it: `--setup` or `--check`.
 fn look(config: &Config, args: &Args) -> anyhow::Result<()> {
     if let Some(how) = &args.setup {
-        return setup::setup(config, how == "fix", |layout| place(layout, &args.cgroup));
+        return setup::setup(config, args, how == "fix");
     }
-    let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
-    let place = place(&layout, &args.cgroup)?;
-    check::check(config, args, &layout, place)
+    check::check(config, args)
 }
 
 fn configuration(args: &Args) -> anyhow::Result<Config> {
@@ -160,16 +138,6 @@ fn configuration(args: &Args) -> anyhow::Result<Config> {
         Some(path) => Config::load(&path)?,
         None => Config::default(),
     })
-}
-
-fn place(layout: &Layout, name: &str) -> anyhow::Result<Place> {
-    if name.is_empty() || name.contains('/') || name.starts_with('.') {
-        bail!("`{name}` cannot be the name of a cgroup. Use letters, digits and dashes");
-    }
-    if instance::is_root() {
-        return Ok(Place::Root { name: name.to_owned() });
-    }
-    Ok(Place::own_delegated(layout, name).map_err(NoPlace::from)?)
 }
 
 fn open_state(dir: &Path) -> anyhow::Result<(Store, crate::store::State, Vec<Warning>)> {
@@ -229,14 +197,7 @@ fn listen(
     Ok((listener, metrics?))
 }
 
-fn machinery(
-    config: &Config,
-    args: &Args,
-    places: &Places,
-    layout: &Layout,
-    place: Place,
-) -> anyhow::Result<Machinery> {
-    let mut tree = Tree::open(layout, place).map_err(no_tree)?;
+fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> anyhow::Result<Machinery> {
     if !tree.bound_tasks(config.limits.tasks_per_job) {
         tracing::warn!("there is no pids controller here: the processes of a job are not bounded");
     }
@@ -252,7 +213,10 @@ fn machinery(
         tracing::warn!("the memory could not be locked: {e}");
     }
     let exe = guard_exe()?;
-    let agent = KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string());
+    let agent = match tree.has_keepers() {
+        true => Err("there are no cgroups".to_owned()),
+        false => KernelAgent::arm(&places.runtime_dir, &args.cgroup, &exe, &tree).map_err(|e| e.to_string()),
+    };
     let beat = Arc::new(Beat::create(config.lease.as_nanos() as u64)?);
     let guard =
         GuardKeeper::new(exe.clone(), tree.thaw_paths(), (Arc::clone(&beat), places.runtime_dir.join("fences")), agent);
@@ -263,7 +227,9 @@ fn machinery(
         Reserve::Part(_) => None,
     };
     let mover = Mover::start()?;
-    Ok(Machinery { tree, slots, neighbours, guard, mover, probe: ProbeKeeper::new(exe), _lock: lock })
+    // Without cgroups nothing fills, and it need not be known which CPUs are idle.
+    let probe = (!tree.has_keepers()).then(|| ProbeKeeper::new(exe));
+    Ok(Machinery { tree, slots, neighbours, guard, mover, probe, _lock: lock })
 }
 
 fn guard_exe() -> anyhow::Result<PathBuf> {

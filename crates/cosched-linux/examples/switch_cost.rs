@@ -99,7 +99,7 @@ fn wanted(tree: &Tree, args: &[String]) -> Result<Box<dyn Mechanism>, Box<dyn Er
         _ => None,
     };
     Ok(match args[1].as_str() {
-        "freezer" => Box::new(Freezer { order: order.unwrap_or(Freezer::default().order) }),
+        "freezer" => Box::new(Freezer { order: order.unwrap_or(Freezer::default().order), ..Freezer::default() }),
         name @ ("freeze-idle" | "freeze-shares") => {
             let mut soft = if name == "freeze-idle" { Soft::idle() } else { Soft::shares() };
             soft.order = order.unwrap_or(soft.order);

@@ -85,6 +85,7 @@ impl Adoptee {
             pids: None,
             cpuset: None,
             adopted: Some(Arc::clone(&self.dir)),
+            kept: false,
         }
     }
 }

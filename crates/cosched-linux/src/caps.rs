@@ -118,6 +118,10 @@ impl Tree {
     /// be reported: most kernels report as much of it as there is room for, some report nothing. And to read all limits of two thousand levels takes
     /// half a minute, in which no other request is served.
     pub fn caps_left_by(&self, pid: i32) -> io::Result<Caps> {
+        if self.has_keepers() {
+            // It stays in its cgroups.
+            return Ok(Caps::default());
+        }
         let content = unless_gone(cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))))?;
         match content.lines().any(|line| line.matches('/').count() > LEVELS_MAX) {
             true => Err(io::Error::other(format!("it is in a cgroup nested more than {LEVELS_MAX} levels deep"))),

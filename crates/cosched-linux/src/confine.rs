@@ -18,7 +18,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::cgfile;
 use crate::cpulist;
+use crate::descent::is_below;
 use crate::job::{JobCgroup, JobDirs};
+use crate::keeper::files;
 use crate::place::own_v2;
 use crate::thaw::ThawPaths;
 use crate::tree::TreeError;
@@ -122,6 +124,9 @@ impl JobCgroup {
     }
 
     fn has_thread(&self, tid: i32) -> bool {
+        if let Some(dir) = self.kept() {
+            return files::keeper_of(dir).is_some_and(|keeper| is_below(tid, keeper));
+        }
         let content = cgfile::read(Path::new(&format!("/proc/{tid}/cgroup"))).unwrap_or_default();
         own_v2(&content).is_some_and(|path| path.starts_with(self.v2_path_relative()))
     }

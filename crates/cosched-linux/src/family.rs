@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::descent::descendants;
 use crate::job::JobCgroup;
 use crate::origin::Origin;
 use crate::problem::Problem;
@@ -15,23 +16,7 @@ const ROUNDS_MAX: usize = 16;
 
 /// A process and its present descendants; the process first.
 pub fn family(pid: i32) -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let parents: Vec<(i32, i32)> = pids.filter_map(|pid| Some((pid, facts(pid)?.ppid))).collect();
-    let mut family = vec![pid];
-    let mut at = 0;
-    while at < family.len() && family.len() <= PROCESSES_MAX {
-        let parent = family[at];
-        family.extend(
-            parents
-                .iter()
-                .filter(|(pid, of)| *of == parent && !family.contains(pid))
-                .map(|(pid, _)| *pid)
-                .collect::<Vec<_>>(),
-        );
-        at += 1;
-    }
-    family
+    std::iter::once(pid).chain(descendants(pid, None, PROCESSES_MAX)).collect()
 }
 
 impl Tree {

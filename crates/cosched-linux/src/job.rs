@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use crate::caps::is_limited;
 use crate::cgfile;
+use crate::descent::is_below;
+use crate::keeper::files;
 use crate::marker;
 use crate::place::own_v1;
 use crate::problem::Problem;
-use crate::process::{open_pidfd, signal_pidfd};
+use crate::process::{Held, open_pidfd, signal_pidfd};
 use crate::quota::{self, Quota};
 use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
 use crate::tree::TreeError;
@@ -28,6 +30,8 @@ pub(crate) struct JobDirs {
     pub(crate) cpuset: Option<PathBuf>,
     /// Set for an adopted cgroup, which existed before its job and is not ours to remove; this descriptor holds it.
     pub(crate) adopted: Option<Arc<OwnedFd>>,
+    /// Without cgroups: `outer` is a directory of plain files, and the others do not exist.
+    pub(crate) kept: bool,
 }
 
 /// Processes of a job that the kernel has killed for lack of memory.
@@ -55,7 +59,7 @@ const DEPTH_MAX: &str = "12";
 impl JobDirs {
     /// The v2 cgroup that contains the processes.
     pub(crate) fn gang(&self) -> PathBuf {
-        if self.adopted.is_some() { self.outer.clone() } else { self.outer.join("gang") }
+        if self.adopted.is_some() || self.kept { self.outer.clone() } else { self.outer.join("gang") }
     }
 
     /// The directory of cpu.idle and the weight.
@@ -72,6 +76,9 @@ impl JobDirs {
     }
 
     pub(crate) fn make(&self) -> Result<(), TreeError> {
+        if self.kept {
+            return files::make(&self.outer).map_err(TreeError::io("make", &self.outer));
+        }
         let gang = self.gang();
         for dir in self.v1().chain([&self.outer, &gang]) {
             cgfile::mkdir(dir).map_err(TreeError::io("create", dir))?;
@@ -102,6 +109,15 @@ impl JobDirs {
 
     /// Removes the job's cgroups and those that the job made in them, the deepest first.
     pub(crate) fn remove(&self) -> Result<(), TreeError> {
+        if self.kept {
+            files::continue_job(&self.outer);
+            let removed = match files::keeper_of(&self.outer) {
+                Some(_) => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+                None => std::fs::remove_dir_all(&self.outer),
+            };
+            return removed
+                .or_else(|e| if cgfile::is_gone(&e) { Ok(()) } else { Err(TreeError::io("remove", &self.outer)(e)) });
+        }
         // A marker is removed after the last thaw: without it the frozen cgroup could not be found.
         marker::thaw(&self.outer);
         quota::put_back(&self.outer);
@@ -115,14 +131,15 @@ impl JobDirs {
         let idle = self.cpu_files().join("cpu.idle");
         let kind = if self.cpu.is_some() { WeightFile::Shares } else { WeightFile::Weight };
         // An adopted cgroup competes with its own siblings, not with jobs: its marks and weights belong to its owner.
-        let ours = self.adopted.is_none();
+        let weighs = self.adopted.is_none() && !self.kept;
         SwitchFiles {
-            adopted: !ours,
-            freeze: self.gang().join("cgroup.freeze"),
-            idle: (ours && idle.exists()).then_some(idle),
-            weight: ours.then(|| (self.cpu_files().join(self.weight_name()), kind)),
-            procs: self.gang().join("cgroup.procs"),
-            usage: Some(self.outer.join("cpu.stat")),
+            adopted: self.adopted.is_some(),
+            freeze: self.gang().join(files::FREEZE),
+            idle: (weighs && idle.exists()).then_some(idle),
+            weight: weighs.then(|| (self.cpu_files().join(self.weight_name()), kind)),
+            procs: (!self.kept).then(|| self.gang().join("cgroup.procs")),
+            // A keeper's processes would have to be visited.
+            usage: (!self.kept).then(|| self.outer.join("cpu.stat")),
             tasks: Some(self.pids_file("current")).filter(|path| path.exists()),
         }
     }
@@ -210,7 +227,7 @@ impl JobCgroup {
 
     /// The file that changes when the job's last process has ended (inotify `IN_MODIFY`). Freezing does not change it.
     pub fn events_path(&self) -> PathBuf {
-        self.0.dirs.outer.join("cgroup.events")
+        self.0.dirs.outer.join(files::EVENTS)
     }
 
     /// The files by which the slot thread switches it.
@@ -225,6 +242,9 @@ impl JobCgroup {
     /// # Errors
     /// The process no longer exists or the kernel refuses; the message says what to do.
     pub fn attach(&self, pid: i32) -> Result<(), TreeError> {
+        if let Some(dir) = self.kept() {
+            return files::keep(dir, pid).map_err(|e| attach_error(pid, dir, e));
+        }
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).unwrap_or_default();
         let memory = in_root_of("memory", &content) || self.limits_memory_of(&content);
         self.attach_with(pid, memory, !self.keeps_pids(&content), in_root_of("cpuset", &content))
@@ -256,6 +276,11 @@ impl JobCgroup {
         Ok(())
     }
 
+    /// The directory of a job without cgroups.
+    pub(crate) fn kept(&self) -> Option<&Path> {
+        Some(self.0.dirs.outer.as_path()).filter(|_| self.0.dirs.kept)
+    }
+
     /// True while a process of the job lives. False for a job whose cgroup no longer exists.
     ///
     /// # Errors
@@ -263,7 +288,10 @@ impl JobCgroup {
     pub fn populated(&self) -> Result<bool, TreeError> {
         let path = self.events_path();
         match cgfile::read(&path) {
-            Ok(content) => Ok(cgfile::keyed(&content, "populated") == Some(1)),
+            Ok(content) => {
+                let has_keeper = || self.kept().is_none_or(|dir| files::keeper_of(dir).is_some());
+                Ok(cgfile::keyed(&content, "populated") == Some(1) && has_keeper())
+            }
             Err(e) if cgfile::is_gone(&e) => Ok(false),
             Err(e) => Err(TreeError::io("read", &path)(e)),
         }
@@ -280,7 +308,7 @@ impl JobCgroup {
     /// # Errors
     /// A list cannot be read. A cgroup that vanishes meanwhile is skipped.
     pub fn procs(&self) -> Result<Vec<i32>, TreeError> {
-        let mut pids = Vec::new();
+        let mut pids = self.kept().map(files::members).unwrap_or_default();
         self.visit(|_, found| pids.extend(found))?;
         pids.sort_unstable();
         pids.dedup();
@@ -330,6 +358,10 @@ impl JobCgroup {
         // A job that forks faster than this loop reads can only be stopped by kill().
         for _ in 0..16 {
             let before = done.len();
+            if let Some(dir) = self.kept() {
+                let new: Vec<i32> = files::members(dir).into_iter().filter(|pid| !done.contains(pid)).collect();
+                done.extend(new.into_iter().filter(|pid| signal_below(dir, *pid, signal)));
+            }
             all &= self.visit(|dir, found| {
                 let new: Vec<i32> = found.into_iter().filter(|pid| !done.contains(pid)).collect();
                 new.chunks(SIGNALLED_AT_ONCE).for_each(|pids| done.extend(signal_in(dir, pids, signal)));
@@ -367,6 +399,9 @@ impl JobCgroup {
     /// # Errors
     /// When cpu.stat cannot be read.
     pub fn cpu_time_ns(&self) -> Result<u64, TreeError> {
+        if let Some(dir) = self.kept() {
+            return Ok(files::cpu_time_ns(dir).unwrap_or(0));
+        }
         let path = self.0.dirs.outer.join("cpu.stat");
         let content = cgfile::read(&path).map_err(TreeError::io("read", &path))?;
         Ok(cgfile::keyed(&content, "usage_usec").unwrap_or(0) * 1000)
@@ -416,7 +451,7 @@ impl JobCgroup {
 
     /// True when the gang was told to freeze. It does not mean that each process is frozen already.
     pub fn frozen(&self) -> bool {
-        number(&self.0.dirs.gang().join("cgroup.freeze")) == Some(1)
+        number(&self.0.dirs.gang().join(files::FREEZE)) == Some(1)
     }
 
     /// Removes the job's cgroups in all hierarchies, with those that the job made itself. An adopted cgroup is thawed, and stays.
@@ -444,10 +479,17 @@ fn signal_in(dir: BorrowedFd<'_>, pids: &[i32], signal: i32) -> Vec<i32> {
     let still: BTreeSet<i32> = cgfile::procs_at(dir).unwrap_or_default().into_iter().collect();
     let own = held.into_iter().filter(|(pid, _)| still.contains(pid));
     own.map(|(pid, pidfd)| {
-        signal_pidfd(&pidfd, signal);
+        let _ = signal_pidfd(&pidfd, signal);
         pid
     })
     .collect()
+}
+
+/// Signals this process if it is still below the job's keeper.
+fn signal_below(dir: &Path, pid: i32, signal: i32) -> bool {
+    let (held, keeper) = (Held::open(pid), files::keeper_of(dir));
+    // Asked with the pidfd open: the number may have been reused.
+    held.is_ok_and(|held| keeper.is_some_and(|keeper| pid == keeper || is_below(pid, keeper)) && held.signal(signal))
 }
 
 /// Whether this process is in the root cgroup of a v1 controller: taking it out of another one would lift a limit.

@@ -17,6 +17,8 @@ pub enum LayoutKind {
     Unified,
     /// Controllers in v1, freezer and kill in v2.
     Hybrid,
+    /// No cgroups: jobs are directories of plain files, read by their keepers (see `keeper/`).
+    Signals,
 }
 
 /// The mounts that cosched uses.
@@ -85,6 +87,11 @@ impl Layout {
         }
     }
 
+    /// The layout without cgroups: jobs are below the directory `base`.
+    pub fn signals(base: &Path) -> Layout {
+        Layout::without_v1(LayoutKind::Signals, base.into())
+    }
+
     /// Detects the layout of the running machine.
     ///
     /// # Errors
@@ -131,6 +138,7 @@ impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             LayoutKind::Unified => write!(f, "unified (v2 at {})", self.v2_mount.display()),
+            LayoutKind::Signals => write!(f, "none: jobs are stopped and continued by signals"),
             LayoutKind::Hybrid => {
                 write!(f, "hybrid (v2 at {}", self.v2_mount.display())?;
                 for (name, mount) in [("cpu", &self.cpu_mount), ("memory", &self.memory_mount)] {

@@ -4,6 +4,7 @@
 //! - [`tree`] is that subtree and [`job`] one job's cgroups in it, [`origin`] where its processes came from;
 //! - [`adopt`] makes a job of an existing cgroup, [`family`] of a process with its descendants;
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
+//! - [`keeper`] stops and continues a job where there are no cgroups, [`descent`] finds its processes;
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
 //!   idle CPUs;
 //! - [`arrivals`] detects which jobs have unread messages, [`waits`] which of their processes wait;
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod confine;
 mod cpubits;
 pub mod cpulist;
+pub mod descent;
 pub mod endwatch;
 pub mod family;
 pub mod fence;
@@ -40,6 +42,7 @@ mod gangcpu;
 pub mod guard;
 pub mod histogram;
 pub mod job;
+pub mod keeper;
 pub mod kernel_agent;
 pub mod layout;
 pub mod load;

@@ -28,6 +28,11 @@ pub enum Place {
         /// The directory's name, such as "cosched".
         name: String,
     },
+    /// `<mount>/<name>`, a directory of jobs without cgroups.
+    Signals {
+        /// The directory's name.
+        name: String,
+    },
 }
 
 impl Place {
@@ -55,7 +60,7 @@ impl Place {
                 check_cpu_controller(&full)?;
                 None
             }
-            LayoutKind::Hybrid => Some(own_writable_cpu(layout, own)?),
+            LayoutKind::Hybrid | LayoutKind::Signals => Some(own_writable_cpu(layout, own)?),
         };
         Ok(Place::Delegated { dir, cpu_dir, name: name.into() })
     }

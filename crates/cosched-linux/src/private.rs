@@ -116,9 +116,14 @@ impl Drop for DirectoryLock {
 /// # Errors
 /// `WouldBlock` when another daemon holds it; otherwise of the file system.
 pub fn lock_directory(dir: &Path) -> io::Result<DirectoryLock> {
+    lock_file(dir).map(DirectoryLock)
+}
+
+/// The same as a plain file.
+pub(crate) fn lock_file(dir: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join(LOCK))?;
     lock(&file)?;
-    Ok(DirectoryLock(file))
+    Ok(file)
 }
 
 /// Locks a cgroup of the v2 hierarchy, in all mounts of it: by its `cgroup.kill`, which only its owner can open; before Linux 5.14 by another file

@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -39,19 +40,42 @@ fn parse_status(content: &str) -> Option<Facts> {
 
 /// The start time of `pid`, in clock ticks since boot. Together with the pid it identifies a process uniquely.
 pub fn start_ticks(pid: i32) -> Option<u64> {
-    parse_start_ticks(&cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
+    stat(pid).map(|stat| stat.start_ticks)
 }
 
 /// Whether a signal has stopped `pid` (Ctrl-Z), or a debugger holds it.
 pub fn is_stopped(pid: i32) -> bool {
-    let stat = cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_whitespace().next());
-    matches!(state, Some("T" | "t"))
+    stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
-fn parse_start_ticks(stat: &str) -> Option<u64> {
+/// The fields of /proc/PID/stat that are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// Its state, such as `R`, and `T` when a signal has stopped it.
+    pub(crate) state: char,
+    /// Its parent.
+    pub(crate) ppid: i32,
+    /// Its start time, in clock ticks since boot.
+    pub(crate) start_ticks: u64,
+    /// The CPU time of all its threads and of the children that it has waited for, in clock ticks.
+    pub(crate) cpu_ticks: u64,
+}
+
+/// What the kernel tells about `pid`; `None` if it no longer exists.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    parse_stat(&cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
+}
+
+fn parse_stat(stat: &str) -> Option<Stat> {
     // The name may contain blanks and parentheses; the fields after its end start with the state, which is field 3.
-    stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(22 - 3)?.parse().ok()
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        ppid: number(4)? as i32,
+        start_ticks: number(22)?,
+        cpu_ticks: (14..=17).filter_map(number).sum(),
+    })
 }
 
 /// The resident set of `pid` in bytes.
@@ -105,11 +129,29 @@ impl Held {
         self.start_ticks
     }
 
+    /// Sends it a signal; false when it has ended or may not be signalled by us.
+    pub(crate) fn signal(&self, signal: i32) -> bool {
+        signal_pidfd(&self.pidfd, signal)
+    }
+
     /// Whether it has not ended. While this is true its number is not reused.
     pub fn alive(&self) -> bool {
+        self.lives_for(Duration::ZERO)
+    }
+
+    /// Waits for its end, or until this time has passed; true when it has not ended.
+    pub(crate) fn lives_for(&self, time: Duration) -> bool {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
         // If the poll fails, the process counts as ended, which only leads to a refusal.
-        matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+        matches!(poll(&mut fds, Some(&timeout)), Ok(0))
+    }
+}
+
+/// The pidfd: readable when the process has ended.
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
     }
 }
 
@@ -119,10 +161,10 @@ pub fn send_signal(pid: i32, signal: i32) -> bool {
     unsafe { libc::kill(pid, signal) == 0 }
 }
 
-/// Sends a signal to the process of a pidfd, and to no other.
-pub(crate) fn signal_pidfd(pidfd: &OwnedFd, signal: i32) {
+/// Sends a signal to the process of a pidfd, and to no other; false when it has ended or may not be signalled by us.
+pub(crate) fn signal_pidfd(pidfd: &OwnedFd, signal: i32) -> bool {
     // SAFETY: the descriptor lives; no information goes along. A process that has ended gets nothing.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0) };
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0) == 0 }
 }
 
 /// A descriptor that our parent passed to us by number.
@@ -185,7 +227,10 @@ mod tests {
     #[test]
     fn odd_process_names_do_not_confuse() {
         let stat = "7 (a) S (b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
-        assert_eq!(parse_start_ticks(stat), Some(4711));
+        assert_eq!(
+            parse_stat(stat),
+            Some(Stat { state: 'R', ppid: 1, start_ticks: 4711, cpu_ticks: 11 + 12 + 13 + 14 })
+        );
         assert_eq!(
             parse_status("Name:\tx\nPPid:\t9\nUid:\t1\t2\t3\t4\nGid:\t5\t6\n"),
             Some(Facts { ppid: 9, uid: 1, gid: 5 })

@@ -72,8 +72,8 @@ pub struct SwitchFiles {
     pub idle: Option<PathBuf>,
     /// cpu.weight or cpu.shares.
     pub weight: Option<(PathBuf, WeightFile)>,
-    /// cgroup.procs of the gang.
-    pub procs: PathBuf,
+    /// cgroup.procs of the gang; `None`: its processes cannot be signalled here.
+    pub procs: Option<PathBuf>,
     /// cpu.stat, from which the CPU time is read; `None`: CPU time is not counted.
     pub usage: Option<PathBuf>,
     /// pids.current, where there is a controller that counts tasks.
@@ -94,7 +94,7 @@ pub struct JobSwitch {
     freeze: File,
     idle: Option<File>,
     weight: Option<(File, WeightFile)>,
-    procs: File,
+    procs: Option<File>,
     tasks: Option<File>,
     frozen_written: AtomicU8,
     idle_written: AtomicU8,
@@ -136,8 +136,9 @@ impl JobSwitch {
             Some((path, kind)) => Some((open_rw(path)?, *kind)),
             None => None,
         };
-        let procs = File::open(&files.procs)
-            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", files.procs.display())))?;
+        let open =
+            |path: &PathBuf| File::open(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())));
+        let procs = files.procs.as_ref().map(open).transpose()?;
         Ok(JobSwitch {
             id,
             adopted: files.adopted,
@@ -330,11 +331,12 @@ impl JobSwitch {
     }
 
     fn signal_round(&self, signal: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let Some(procs) = &self.procs else { return Ok(0) };
         let mut count = 0;
         let mut offset = 0;
         let mut pid = 0i32;
         loop {
-            let n = match rustix::io::pread(&self.procs, &mut *buffer, offset) {
+            let n = match rustix::io::pread(procs, &mut *buffer, offset) {
                 Err(Errno::NODEV) => return Ok(0),
                 other => other?,
             };

@@ -17,7 +17,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
+use crate::descent::ancestors;
 use crate::job::{JobCgroup, JobDirs};
+use crate::keeper::files;
 use crate::layout::{Layout, LayoutKind};
 use crate::marker;
 use crate::place::{Place, SUPERVISOR, below, own_v2};
@@ -88,6 +90,10 @@ impl Tree {
     /// A directory cannot be made or the cpu controller cannot be enabled.
     pub fn open(layout: &Layout, place: Place) -> Result<Tree, TreeError> {
         let mut tree = Tree::at(layout, &place);
+        if tree.has_keepers() {
+            private::keep_directory(&tree.v2_dir, &[]).map_err(TreeError::io("make", &tree.v2_dir))?;
+            return Ok(tree);
+        }
         // If that hierarchy is not writable, as in many containers, jobs get their CPUs by affinity.
         let made = |dir: &PathBuf| cgfile::mkdir(dir).is_ok() && JobDirs::fill_cpuset(dir).is_ok();
         tree.cpuset_dir = tree.cpuset_dir.take().filter(made);
@@ -112,7 +118,7 @@ impl Tree {
         let root = PathBuf::from("/");
         let mounts = (layout.memory_mount.as_ref(), layout.pids_mount.as_ref(), layout.cpuset_mount.as_ref());
         let (dir, cpu, (memory_mount, pids_mount, cpuset_mount), name, delegated) = match place {
-            Place::Root { name } => (&root, &root, mounts, name, false),
+            Place::Root { name } | Place::Signals { name } => (&root, &root, mounts, name, false),
             // A user's parts of the v1 memory, pids and cpuset hierarchies are not used: memory is then summed over the processes.
             Place::Delegated { dir, cpu_dir, name } => {
                 (dir, cpu_dir.as_ref().unwrap_or(&root), (None, None, None), name, true)
@@ -139,6 +145,11 @@ impl Tree {
     /// The layout of the hierarchies that it is in.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// True without cgroups: each job has a keeper, which stops and continues it by signals.
+    pub fn has_keepers(&self) -> bool {
+        self.layout.kind == LayoutKind::Signals
     }
 
     /// True in a user's delegated subtree.
@@ -173,7 +184,12 @@ impl Tree {
     /// # Errors
     /// `WouldBlock` when another daemon holds it; otherwise the kernel's.
     pub fn lock(&self) -> io::Result<File> {
-        private::lock_cgroup(&self.v2_dir)
+        if !self.has_keepers() {
+            return private::lock_cgroup(&self.v2_dir);
+        }
+        let lock = private::lock_file(&self.v2_dir)?;
+        files::begin(&self.v2_dir)?;
+        Ok(lock)
     }
 
     /// The paths that a guard needs to thaw every job.
@@ -188,13 +204,15 @@ impl Tree {
 
     fn dirs_named(&self, name: &str) -> JobDirs {
         JobDirs {
-            relative: self.relative.join(name),
+            // Without a mount its whole path.
+            relative: if self.has_keepers() { &self.v2_dir } else { &self.relative }.join(name),
             outer: self.v2_dir.join(name),
             cpu: self.cpu_dir.as_ref().map(|dir| dir.join(name)),
             memory: self.memory_dir.as_ref().map(|dir| dir.join(name)),
             pids: self.pids_dir.as_ref().map(|dir| dir.join(name)),
             cpuset: self.cpuset_dir.as_ref().map(|dir| dir.join(name)),
             adopted: None,
+            kept: self.has_keepers(),
         }
     }
 
@@ -224,6 +242,9 @@ impl Tree {
         if !dirs.outer.is_dir() {
             return Err(TreeError::NoSuchJob(id));
         }
+        if self.has_keepers() {
+            files::find(&dirs.outer).map_err(TreeError::io("watch the keeper of", &dirs.outer))?;
+        }
         self.open_adopted(id).unwrap_or_else(|| JobCgroup::create(id, dirs))
     }
 
@@ -242,8 +263,15 @@ impl Tree {
         Ok(ids)
     }
 
-    /// The job of process `pid`, by its v2 cgroup.
+    /// The job of process `pid`, by its v2 cgroup, or by a keeper above it.
     pub fn job_of(&self, pid: i32) -> Option<u64> {
+        if self.has_keepers() {
+            let jobs = self.jobs().unwrap_or_default();
+            let keepers: Vec<(i32, u64)> =
+                jobs.iter().filter_map(|id| Some((files::keeper_of(&self.job_dirs(*id).outer)?, *id))).collect();
+            let job = |pid: i32| keepers.iter().find(|(keeper, _)| *keeper == pid).map(|(_, id)| *id);
+            return std::iter::once(pid).chain(ancestors(pid)).find_map(job);
+        }
         let content = cgfile::read(Path::new(&format!("/proc/{pid}/cgroup"))).ok()?;
         self.job_of_path(&own_v2(&content)?)
     }
@@ -292,6 +320,9 @@ impl Tree {
     /// # Errors
     /// The kernel's, other than a missing permission.
     pub fn set_reserve(&self, reserve: f64) -> Result<bool, TreeError> {
+        if self.has_keepers() {
+            return Ok(false);
+        }
         let (path, value) = match &self.cpu_dir {
             Some(dir) => (dir.join("cpu.shares"), reserve::shares(reserve, reserve::opponents(dir))),
             None => (self.v2_dir.join("cpu.weight"), reserve::weight(reserve)),
@@ -308,6 +339,9 @@ impl Tree {
     /// # Errors
     /// The kernel's, other than a missing permission.
     pub fn open_weight(&self) -> Result<Option<TreeWeight>, TreeError> {
+        if self.has_keepers() {
+            return Ok(None);
+        }
         let (dir, name, least) = match &self.cpu_dir {
             Some(dir) => (dir, "cpu.shares", 2),
             None => (&self.v2_dir, "cpu.weight", 1),
@@ -364,6 +398,9 @@ impl Tree {
         self.remove_trials();
         for id in self.jobs()? {
             self.remove_job(id)?;
+        }
+        if self.has_keepers() {
+            return std::fs::remove_dir_all(&self.v2_dir).map_err(TreeError::io("remove", &self.v2_dir));
         }
         for dir in self.probe_dirs().chain(self.dirs().cloned()) {
             cgfile::rmdir_patiently(&dir).map_err(TreeError::io("remove", &dir))?;

@@ -35,8 +35,8 @@ block (spin-block) or yield the CPU (spin-yield); the spin time is learned for e
 Options may stand in the leading comments of a script, as in `#COSCHED --time 2h --cpus 2`; those of the command line take \
 precedence.
 
-Where no daemon can run (read-only cgroups, a user without a cgroup), the command runs without a job, and its processes wait by \
-spin-block unless --wait says otherwise; a line on standard error says so. Options that need a daemon, such as --policy gang, are an error there.
+Without writable cgroups (a container, a user's plain shell) jobs are switched by signals; where that cannot be either, the command runs \
+without a job, and its processes wait by spin-block unless --wait says otherwise; a line on standard error says so. Options that need a daemon, such as --policy gang, are an error there.
 
 Examples:
   cosched run -- mpirun -n 2 ./a.out

@@ -22,6 +22,19 @@ pub(super) const INPUT: &str = "<0";
 pub(super) const OUTPUT: &str = ">1";
 pub(super) const ERROR: &str = ">2";
 
+/// Names in a letter: the program that keeps the job where there are no cgroups, the job's directory, and what happens to leftovers.
+const KEEPER: &str = "|keeper";
+const DIRECTORY: &str = "|directory";
+const LEFTOVERS: &str = "|leftovers";
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// What a letter says to a gate whose job has no cgroups: the gate becomes the job's keeper, which starts the command.
+pub(super) fn kept(keeper: &str, directory: &str, kills: bool) -> [(String, OsString); 3] {
+    let leftovers = if kills { "kill" } else { "wait" };
+    [(KEEPER, keeper), (DIRECTORY, directory), (LEFTOVERS, leftovers)]
+        .map(|(name, value)| (name.to_owned(), value.into()))
+}
+
 /// The launcher's side of a gate.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -78,10 +91,24 @@ pub(crate) fn gate(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fail
     let mut next = || words.next().ok_or_else(silent);
     let (launcher, fd, program, argv0) = (next()?, next()?, next()?, next()?);
     let environment = wait_for_letter(&launcher, &fd).ok_or_else(silent)?;
-    let (streams, environment): (Vec<_>, Vec<_>) =
+    let (streams, mut environment): (Vec<_>, Vec<_>) =
         environment.into_iter().partition(|(name, _)| [INPUT, OUTPUT, ERROR].iter().any(|stream| name == stream));
-    let mut command = Command::new(&program);
-    command.arg0(&argv0).args(words).envs(environment);
+    let mut take = |name: &str| environment.extract_if(.., |(other, _)| other == name).next().map(|(_, value)| value);
+    let mut command = match take(KEEPER).zip(take(DIRECTORY)) {
+        Some((keeper, directory)) => {
+            let mut command = Command::new(keeper);
+            // For the command, not for its keeper.
+            let [leftovers, preload] = [LEFTOVERS, PRELOAD].map(|name| take(name).unwrap_or_default());
+            command.arg("keep").arg(directory).arg(leftovers).arg(preload).arg(&program).arg(&argv0);
+            command
+        }
+        None => {
+            let mut command = Command::new(&program);
+            command.arg0(&argv0);
+            command
+        }
+    };
+    command.args(words).envs(environment);
     redirect(&mut command, &streams)?;
     Err(exit_not_executed(&argv0, &command.exec()))
 }

@@ -151,6 +151,11 @@ impl<'a> Launch<'a> {
         Words { name: self.request.name.as_deref().unwrap_or_else(|| base_name(&self.argv[0])), index }
     }
 
+    /// What the gate of a job without cgroups is told.
+    fn kept(&self, keeper: &str, job: &Job) -> [(String, OsString); 3] {
+        gate::kept(keeper, &job.cgroup, self.leftovers == Leftovers::Kill)
+    }
+
     /// The additions to the command's environment: the user's, those of its array, and those of its job.
     fn variables(&self, job: &Job) -> Vec<(String, OsString)> {
         let own = self.files.env.iter().map(|(name, value)| (name.clone(), value.into()));
@@ -168,7 +173,7 @@ impl<'a> Launch<'a> {
 fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut gate = Gate::spawn(&launch.program, launch.argv).map_err(|e| failed("cannot start a process", &e))?;
     let signals = Signals::take().map_err(|e| failed("cannot read signals", &e))?;
-    let (mut client, job, embedded) = match register(launch, gate.pid()) {
+    let (mut client, job, daemon) = match register(launch, gate.pid()) {
         Ok(all) => all,
         // Interrupted while it waited: the command is not run, and there is nothing to explain.
         Err(_) if gate.ended().is_some() => return Ok(shell_code(watch::wire_status(cancel(gate)?))),
@@ -184,6 +189,7 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
         }
     };
     let registered = Report::Registered(Box::new(job.clone()));
+    daemon.keeper.iter().for_each(|_| no_daemon::tell_signals(&job));
     let prepared = launch.files.prepare(launch.words(), job.id);
     let streams = match prepared.and_then(|streams| before(registered).map(|()| streams)) {
         Ok(streams) => streams,
@@ -213,14 +219,16 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
     };
     let outside = is_outside(&job);
     let place = Place::of(&job);
-    let environment = [launch.variables(&job), place.environment.clone(), streams].concat();
+    let keeper = daemon.keeper.iter().flat_map(|keeper| launch.kept(keeper, &job)).collect();
+    let environment = [launch.variables(&job), place.environment.clone(), streams, keeper].concat();
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;
     let exit = {
         let mut follow = Follow::new(&client, &job, FIRST_POLL_AFTER);
         let status = watch::until_exit(&mut main, &signals, &mut follow, outside);
         watch::wire_status(status.map_err(|e| failed("cannot wait for the command", &e))?)
     };
-    let reported = report((&launch.socket, embedded), &mut client, &job, exit);
+    daemon.keeper.iter().for_each(|keeper| continue_left(keeper, &job, exit));
+    let reported = report((&launch.socket, daemon.embedded), &mut client, &job, exit);
     reported.iter().for_each(tell_what_was_killed);
     match reported {
         Ok(job) if is_over(&job) || job.ended_why.is_some() => tell_why(&job),
@@ -228,6 +236,13 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
     }
     Ok(shell_code(exit))
+}
+
+/// If the keeper of a job without cgroups was killed, what it has stopped is continued. The daemon does this, too, and its guard.
+fn continue_left(keeper: &str, job: &Job, exit: cosched_api::ExitStatus) {
+    if exit.signal.is_some() {
+        let _ = std::process::Command::new(keeper).arg("continue").arg(&job.cgroup).status();
+    }
 }
 
 /// Whether the command runs outside its job because the job has no part on this node; the user is told so.
@@ -295,20 +310,29 @@ fn name_of(options: &Run) -> &str {
     options.name.as_deref().unwrap_or_else(|| base_name(&options.command[0]))
 }
 
-/// Also returns whether the daemon was started by a command.
-fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, bool), ClientError> {
+/// What a launcher needs to know of its daemon.
+struct Daemon {
+    /// It was started by a command.
+    embedded: bool,
+    /// The program that stops and continues the job by signals, where there are no cgroups.
+    keeper: Option<String>,
+}
+
+fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, Daemon), ClientError> {
     let request = JobRequest { pid: pid as i32, ..launch.request.clone() };
     let mut may_have_ended = true;
     loop {
         let mut client = connect_or_start(&launch.socket, None)?;
-        let embedded = client.status().map(|status| status.embedded);
+        let daemon = client.status().map(|status| Daemon { embedded: status.embedded, keeper: status.keeper });
         // A daemon that was started on demand ends when it has no jobs. Any other daemon is not replaced.
-        let is_replaced = may_have_ended && *embedded.as_ref().unwrap_or(&true);
-        match embedded.and_then(|embedded| Ok((client.register(&request)?, embedded))) {
+        let is_replaced = may_have_ended && daemon.as_ref().map_or(true, |daemon| daemon.embedded);
+        let has_keeper = daemon.as_ref().is_ok_and(|daemon| daemon.keeper.is_some());
+        let request = JobRequest { keeper: has_keeper, ..request.clone() };
+        match daemon.and_then(|daemon| Ok((client.register(&request)?, daemon))) {
             Err(ClientError::Unreachable { .. }) if is_replaced => may_have_ended = false,
             other => {
-                let (job, embedded) = other?;
-                return Ok((client, job, embedded));
+                let (job, daemon) = other?;
+                return Ok((client, job, daemon));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{EXIT_FAILED, Launch, exit_not_executed, gate, options::Leftovers, signals::Signals, waiting};
 use crate::out::{Failure, say};
-use cosched_api::{ClientError, Policy, WaitMode};
+use cosched_api::{ClientError, Job, Policy, WaitMode};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -59,6 +59,15 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
     }
     signals.give_back();
     Err(exit_not_executed(&launch.argv[0], &command.exec()))
+}
+
+/// Says what a job without cgroups has and has not.
+pub(super) fn tell_signals(job: &Job) {
+    say(&format!(
+        "job {} is switched by signals: there are no cgroups here, so nothing fills idle CPUs and nothing limits memory; \
+         `cosched setup` says what to do",
+        job.id
+    ));
 }
 
 /// A requested option that the wait library alone cannot provide.

@@ -83,6 +83,21 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// What becomes a job when it appears.
     pub(crate) adopt: Vec<AdoptRule>,
+    /// What to do where there can be no cgroups.
+    pub(crate) without_cgroups: WithoutCgroups,
+}
+
+/// What to do where there can be no cgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WithoutCgroups {
+    /// Jobs are switched by signals.
+    Signals,
+    /// The daemon does not run.
+    Refuse,
+}
+
+fn without_cgroups(word: &str) -> Result<WithoutCgroups, ConfigError> {
+    choice("without_cgroups", word, &[("signals", WithoutCgroups::Signals), ("refuse", WithoutCgroups::Refuse)])
 }
 
 impl Default for Config {
@@ -116,6 +131,7 @@ impl Default for Config {
             cluster: ClusterConfig::one_machine(),
             limits: Limits::default(),
             adopt: Vec::new(),
+            without_cgroups: WithoutCgroups::Signals,
         }
     }
 }
@@ -179,6 +195,7 @@ struct File {
     limits: Option<limits::FileLimits>,
     adopt: Option<Vec<adopt::FileAdopt>>,
     fair_share: Option<cosched_api::FairShareTable>,
+    without_cgroups: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -277,6 +294,7 @@ impl Config {
         if let Some(texts) = file.working_hours {
             c.working_hours = working_hours(&texts)?;
         }
+        c.without_cgroups = file.without_cgroups.map_or(Ok(c.without_cgroups), |word| without_cgroups(&word))?;
         c.limits = file.limits.unwrap_or_default().read()?;
         let rules = file.adopt.unwrap_or_default().into_iter();
         c.adopt = rules.map(adopt::FileAdopt::read).collect::<Result<_, _>>()?;

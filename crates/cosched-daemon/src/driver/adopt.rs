@@ -291,6 +291,9 @@ impl Driver {
 
     /// The job of a process, in our subtree or adopted.
     pub(super) fn job_of(&self, pid: i32) -> Option<u64> {
+        if self.machinery.tree.has_keepers() {
+            return self.machinery.tree.job_of(pid);
+        }
         let path = Origin::of(pid)?.v2;
         let is_in = |cgroup: &JobCgroup| cgroup.is_adopted() && path.starts_with(cgroup.v2_path_relative());
         let adopted = || self.live.iter().find(|(_, live)| is_in(&live.cgroup)).map(|(id, _)| *id);

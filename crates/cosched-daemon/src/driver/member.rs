@@ -4,6 +4,7 @@
 //! stop and kill processes of another user. A process is held by a pidfd from the check to the end of the move, so that its number cannot be reused
 //! in between; a caller that saw the process earlier also gives its start time.
 
+use super::signals::needs_cgroups;
 use super::{Driver, adopt};
 use crate::clock::unix_ms;
 use crate::record::{self, Record};
@@ -25,6 +26,7 @@ impl Driver {
         match self.job_of(held.pid()) {
             Some(own) if own == id => return self.view_job(id),
             Some(other) => return Err(in_another_job(held.pid(), other)),
+            None if self.machinery.tree.has_keepers() => return Err(needs_cgroups("a process that enters a job")),
             None => self.check_owner(peer, &record, held.pid())?,
         }
         let origin = Origin::of(held.pid());
@@ -91,6 +93,9 @@ impl Driver {
                 "It was never added, or was removed",
                 format!("`cosched show {id}` lists the job's processes."),
             ));
+        }
+        if self.machinery.tree.has_keepers() {
+            return Err(needs_cgroups("a process that leaves its job"));
         }
         let what = || format!("process {} could not leave job {id}", held.pid());
         if self.live.get(&id).is_some_and(|live| live.cgroup.is_adopted()) {

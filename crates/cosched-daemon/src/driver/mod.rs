@@ -28,6 +28,7 @@ mod register;
 mod running;
 mod samples;
 mod shares;
+mod signals;
 mod sleep;
 mod statusfile;
 mod tell;
@@ -119,7 +120,7 @@ pub(crate) struct Machinery {
     /// Moves jobs to their places.
     pub(crate) mover: Mover,
     /// Reports which CPUs are idle.
-    pub(crate) probe: ProbeKeeper,
+    pub(crate) probe: Option<ProbeKeeper>,
     /// Held for life, so that no second daemon uses the subtree.
     pub(crate) _lock: File,
 }
@@ -137,7 +138,16 @@ impl Machinery {
     }
 
     fn revive_probe(&mut self) {
-        self.probe.revive(&self.tree, &self.slots, &self.guard);
+        if let Some(probe) = &mut self.probe {
+            probe.revive(&self.tree, &self.slots, &self.guard);
+        }
+    }
+
+    async fn probe_died(&self) {
+        match &self.probe {
+            Some(probe) => probe.died().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -325,7 +335,7 @@ impl Driver {
                 },
                 () = tokio::time::sleep_until(deadline) => self.on_time(),
                 () = self.machinery.guard.died() => self.machinery.guard.revive(),
-                () = self.machinery.probe.died() => self.machinery.revive_probe(),
+                () = self.machinery.probe_died() => self.machinery.revive_probe(),
                 () = self.clock.told() => self.on_clock(),
                 told = self.cluster.told() => self.on_store(told),
                 _ = stop.recv() => break,

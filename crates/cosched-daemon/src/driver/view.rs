@@ -136,6 +136,7 @@ impl Driver {
             layout: self.identity.layout.clone(),
             mechanism: self.mechanism.to_owned(),
             mechanisms: self.mechanisms.clone(),
+            keeper: m.tree.has_keepers().then(|| m.guard.exe().display().to_string()),
             realtime_priority: m.slots.realtime_priority(),
             generation: self.plan.generation,
             matrix: matrix(&self.plan, &self.identity.cpus, self.clock.holds().is_none()),
@@ -190,14 +191,14 @@ impl Driver {
                 "If the daemon dies, frozen jobs may stay frozen. Is cosched-guard installed beside coschedd?",
             );
         }
-        if let Some(why) = m.guard.kernel_agent() {
+        if let Some(why) = m.guard.kernel_agent().filter(|_| !m.tree.has_keepers()) {
             warn(
                 "the kernel agent is not armed",
                 why.to_owned(),
                 "Jobs are thawed if the daemon dies, but not if the daemon and its guard are killed at one instant.",
             );
         }
-        if let Some(why) = m.probe.missing() {
+        if let Some(why) = m.probe.as_ref().and_then(crate::probe::ProbeKeeper::missing) {
             warn(
                 "no idle probe is running",
                 why.to_owned(),

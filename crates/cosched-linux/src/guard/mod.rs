@@ -28,6 +28,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use crate::beat::Beat;
 use crate::confine::widen_all;
 use crate::fence::Fences;
+use crate::keeper;
 use crate::kernel_agent;
 use crate::probe;
 use crate::process::inherited;
@@ -52,7 +53,7 @@ pub struct GuardConfig {
 }
 
 /// The whole of the guard's binary: `main` calls it with all arguments, the program's name first. It is the guard (`watch …`), the idle probe (`probe
-/// …`), a gate (`start …`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the last resort's
+/// …`), a gate (`start …`), a job's keeper (`keep …`) or who continues a job in its place (`continue DIR`), the kernel's last resort (by the name of the link that the kernel runs) or nothing (`nothing`, for the last resort's
 /// self-test).
 pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
@@ -73,6 +74,8 @@ pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => complain(&why),
         },
+        Some("keep") => keeper::keeper_main(args.into_iter().skip(2)).unwrap_or_else(|why| complain(&why)),
+        Some("continue") => args.get(2).map_or(ExitCode::from(2), |dir| keeper::continue_main(Path::new(dir))),
         Some("start") => match user::gate_main(&args[2..]) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => complain(&why),

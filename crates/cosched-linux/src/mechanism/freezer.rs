@@ -16,17 +16,26 @@ use cosched_core::Disposition;
 pub struct Freezer {
     /// The order of writes at a boundary.
     pub order: Order,
+    /// `freezer` for the kernel's, `signals` where the jobs' keepers do it.
+    pub name: &'static str,
 }
 
 impl Default for Freezer {
     fn default() -> Freezer {
-        Freezer { order: Order::IncomingFirst }
+        Freezer { order: Order::IncomingFirst, name: "freezer" }
+    }
+}
+
+impl Freezer {
+    /// The same files where there are no cgroups: the jobs' keepers read them.
+    pub(crate) fn by_keepers() -> Freezer {
+        Freezer { order: Order::OutgoingFirst, name: "signals" }
     }
 }
 
 impl Mechanism for Freezer {
     fn name(&self) -> &'static str {
-        "freezer"
+        self.name
     }
 
     fn order(&self) -> Order {

@@ -9,7 +9,7 @@
 //! | `freezer` | frozen for the slot | strict |
 //! | `freeze-idle` | frozen until a CPU is idle, then thawed with cpu.idle | soft |
 //! | `freeze-shares` | frozen until a CPU is idle, then thawed with the least weight | soft, kernels before 5.15 |
-//! | `signals` | SIGSTOP for the slot | second choice, by name only |
+//! | `signals` | SIGSTOP for the slot | second choice, by name only; without cgroups the only one |
 
 mod freezer;
 mod signals;
@@ -99,6 +99,10 @@ pub struct Probe {
 
 /// Tests the requirements of each mechanism in a scratch cgroup of `tree`.
 pub fn probe(tree: &Tree) -> Vec<Probe> {
+    if tree.has_keepers() {
+        let why = "SIGSTOP and SIGCONT to a job's processes by its keeper; programs and their parents see them".into();
+        return vec![Probe { name: "signals", soft: false, usable: true, why }];
+    }
     let facts = tree.probe_files();
     let mut found = Vec::new();
     let mut add = |name, soft, lacks: Option<String>, does: &str| {
@@ -124,7 +128,8 @@ pub fn probe(tree: &Tree) -> Vec<Probe> {
 /// The wanted one is unknown or unusable, or none is usable: the message says why and names the usable ones.
 pub fn choose(tree: &Tree, soft: bool, wanted: Option<&str>) -> Result<Box<dyn Mechanism>, Problem> {
     let probes = probe(tree);
-    choose_from(&probes, soft, wanted)
+    let chosen = choose_from(&probes, soft, wanted)?;
+    Ok(if tree.has_keepers() { Box::new(Freezer::by_keepers()) } else { chosen })
 }
 
 fn choose_from(probes: &[Probe], soft: bool, wanted: Option<&str>) -> Result<Box<dyn Mechanism>, Problem> {

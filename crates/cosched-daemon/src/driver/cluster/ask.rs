@@ -136,6 +136,7 @@ impl Driver {
     fn checked(&self, peer: Peer, request: JobRequest) -> Answer<(u32, JobAsk, Option<Held>, Option<Adoption>)> {
         let owner = rights::owner(self.caller(peer), request.owner_uid).map_err(|why| self.refusal(why))?;
         super::super::register::check_once(&request)?;
+        self.check_without_cgroups(peer, owner, &request)?;
         if request.command.is_empty() {
             let hint = "Give the program and its arguments.";
             return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
@@ -224,7 +225,8 @@ impl Driver {
 
     /// `POST /v1/jobs/{id}/policy`
     pub(in super::super) fn job_policy(&mut self, peer: Peer, id: u64, request: PolicyRequest, reply: To) {
-        match super::super::change::check_own_policy(&request) {
+        let checked = super::super::change::check_own_policy(&request);
+        match checked.and_then(|()| self.check_policy_without_cgroups(request.policy)) {
             Ok(()) => self.ask(peer, Request::Policy(JobId(id), request.policy.map(words::policy)), reply),
             Err(e) => drop(reply.send(Err(e))),
         }
@@ -232,7 +234,8 @@ impl Driver {
 
     /// `PUT /v1/policy`
     pub(in super::super) fn set_policy(&mut self, peer: Peer, request: PolicyRequest, reply: To) {
-        if let Err(e) = operate::check_policy(&request, self.config.cluster.node_lease) {
+        let checked = operate::check_policy(&request, self.config.cluster.node_lease);
+        if let Err(e) = checked.and_then(|()| self.check_policy_without_cgroups(request.policy)) {
             return drop(reply.send(Err(e)));
         }
         let state = self.cluster.member().state();

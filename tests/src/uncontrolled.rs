@@ -1,0 +1,124 @@
+//! A user, or a container, without cgroups of their own: only programs, and a directory.
+
+use crate::users::ANN;
+use crate::{bin_dir, procs};
+use rustix::process::Signal;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// In this place cgroups are read-only, there is no /dev/shm, and no capability.
+const CONTAINER: &str = "for dir in $(awk '$0 ~ / - cgroup2? / { print $5 }' /proc/self/mountinfo); do
+        mount --bind $dir $dir && mount -o remount,bind,ro $dir || exit 99
+    done
+    mount -t tmpfs -o ro none /dev/shm || exit 99
+    exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"";
+
+/// The programs in a place that every user can reach, and an empty home. Its daemon, if there is one, is killed at the end.
+pub struct Uncontrolled {
+    installed: tempfile::TempDir,
+    home: tempfile::TempDir,
+    is_container: bool,
+}
+
+impl Uncontrolled {
+    /// A user who is not root, in a plain shell; `more` programs are installed, too.
+    pub fn user(more: &[&str]) -> Uncontrolled {
+        let all = Uncontrolled::install(more, false);
+        chown(all.home.path(), Some(ANN), Some(ANN)).unwrap();
+        all
+    }
+
+    /// Root in a container.
+    pub fn container(more: &[&str]) -> Uncontrolled {
+        Uncontrolled::install(more, true)
+    }
+
+    fn install(more: &[&str], is_container: bool) -> Uncontrolled {
+        let (installed, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let own = ["cosched", "coschedd", "cosched-guard", "libcosched_wait.so", "libcosched_preload.so"];
+        for file in own.iter().map(|name| bin_dir().join(name)).chain(more.iter().map(PathBuf::from)) {
+            std::fs::copy(&file, installed.path().join(file.file_name().unwrap()))
+                .expect("`cargo build --workspace` makes it");
+        }
+        std::fs::set_permissions(installed.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        Uncontrolled { installed, home, is_container }
+    }
+
+    /// Where the programs are.
+    pub fn bin(&self, name: &str) -> String {
+        self.installed.path().join(name).display().to_string()
+    }
+
+    /// The user's directory.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Writes the configuration.
+    pub fn configure(&self, text: &str) {
+        let dir = self.home().join(".config/cosched");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("cosched.toml"), text).unwrap();
+    }
+
+    /// `cosched WORDS`, killed after a minute.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "1", "60"]);
+        if self.is_container {
+            command.args(["unshare", "--mount", "--propagation", "private", "sh", "-c", CONTAINER, "sh"]);
+        } else {
+            command.uid(ANN).gid(ANN);
+        }
+        command.arg(self.bin("cosched")).args(words).current_dir(self.home()).env_clear();
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", self.home());
+        command.env("XDG_RUNTIME_DIR", self.home()).env("COSCHED_WAIT_STATS", self.home().join("stats"));
+        if self.is_container {
+            command.env("COSCHED_SOCKET", self.home().join("run/s"));
+        }
+        command
+    }
+
+    /// The same to its end.
+    pub fn cosched(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// The same, without waiting.
+    pub fn spawn(&self, words: &[&str]) -> Child {
+        self.command(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The processes of these programs with `word` as their first argument, such as a guard's `watch`.
+    pub fn of_ours(&self, program: &str, word: &str) -> Vec<i32> {
+        let path = self.bin(program);
+        let is_it = |pid: &i32| {
+            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let mut words = words.split('\0');
+            words.next() == Some(&path) && (word.is_empty() || words.next() == Some(word))
+        };
+        procs::all().into_iter().filter(is_it).collect()
+    }
+}
+
+impl Drop for Uncontrolled {
+    fn drop(&mut self) {
+        // The keepers first: what they have stopped is killed, too.
+        for keeper in self.of_ours("cosched-guard", "keep") {
+            let below = descendants(keeper);
+            below.into_iter().chain([keeper]).for_each(|pid| procs::signal(pid, Signal::KILL));
+        }
+        for daemon in self.of_ours("coschedd", "") {
+            procs::signal(daemon, Signal::KILL);
+        }
+    }
+}
+
+/// The descendants of a process.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let children: Vec<i32> = procs::all().into_iter().filter(|child| procs::ppid(*child) == Some(pid)).collect();
+    let below = children.iter().flat_map(|child| descendants(*child)).collect::<Vec<i32>>();
+    children.into_iter().chain(below).collect()
+}
