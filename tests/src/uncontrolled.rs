@@ -88,7 +88,7 @@ impl Uncontrolled {
 
     /// The same, without waiting.
     pub fn spawn(&self, words: &[&str]) -> Child {
-        self.command(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+        self.command(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// The processes of these programs with `word` as their first argument, such as a guard's `watch`.

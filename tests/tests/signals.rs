@@ -180,7 +180,7 @@ fn what_becomes_a_daemon_stays_in_its_job_and_is_killed_with_it() {
     let Some(_alone) = alone() else { return };
     let place = Uncontrolled::user(&[]);
     let other = Job::start(&place, SPIN, 3);
-    let mut job = Job::start(&place, "setsid sh -c '(while :; do :; done &)'; sleep 1000", 2);
+    let mut job = Job::start(&place, "setsid sh -c '(while :; do :; done &)'; sleep 1000", 3);
     let pids = job.pids.clone();
     assert!(wait_until(|| are_stopped(&pids)) && wait_until(|| run(&pids)));
     let listed = stdout(&place.cosched(&["ps"]));

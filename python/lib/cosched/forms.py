@@ -237,7 +237,7 @@ Job = TypedDict("Job", {
     "boosts": 'NotRequired[int | None]',
     # An administrator registered it.
     "by_admin": 'NotRequired[bool]',
-    # Its cgroup in the v2 hierarchy, relative to the mount.
+    # Its cgroup in the v2 hierarchy, relative to the mount; without cgroups its directory.
     "cgroup": 'str',
     # What `auto` has chosen for it, while that is its policy.
     "chosen": 'NotRequired[Chosen | None]',
@@ -638,6 +638,8 @@ Status = TypedDict("Status", {
     "generation": 'int',
     # Jobs by state, the ended ones that are still remembered included.
     "jobs": 'dict[str, int]',
+    # Where there are no cgroups: the program that stops and continues a job by signals (see `keeper` of a new job).
+    "keeper": 'NotRequired[str | None]',
     # The cgroup layout that was found.
     "layout": 'str',
     # How busy the machine is.

@@ -106,7 +106,7 @@ pub(crate) fn cpu_time_ns(dir: &Path) -> Option<u64> {
         return Some(cgfile::keyed(&cgfile::read(&dir.join(USAGE)).ok()?, "usage_usec")? * 1000);
     };
     let pids = below(dir, keeper).into_iter().chain([keeper]);
-    let ticks: u64 = pids.filter_map(|pid| stat(pid)).map(|stat| stat.cpu_ticks).sum();
+    let ticks: u64 = pids.filter_map(stat).map(|stat| stat.cpu_ticks).sum();
     Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
 }
 
@@ -116,10 +116,8 @@ pub(crate) fn continue_job(dir: &Path) -> usize {
         let _ = keeper.signal(libc::SIGCONT);
     }
     let listed = cgfile::read(&dir.join(STOPPED)).unwrap_or_default();
-    let mut held: Vec<Held> = listed.lines().filter_map(parse).collect();
     // Children first: a parent that runs must not see a stopped child.
-    held.reverse();
-    held.iter().filter(|process| process.signal(libc::SIGCONT)).count()
+    listed.lines().rev().filter_map(parse).filter(|process| process.signal(libc::SIGCONT)).count()
 }
 
 /// The list of what a keeper stops.

@@ -29,6 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 
 use crate::process::{Held, send_signal};
+use crate::realtime;
 use gang::Gang;
 
 /// How often the keeper looks for processes that run although the job is stopped. Longer when a look takes long, so that it costs 5 % of a CPU at most.
@@ -120,6 +121,8 @@ impl Keeper {
         let signals = take_signals()?;
         // The library unblocks all signals in the child.
         let command = command.spawn()?.id() as i32;
+        // Each stopped process is held by a descriptor. The command keeps its own limit.
+        realtime::raise_open_files();
         Ok(Keeper {
             dir: dir.to_owned(),
             freeze,
