@@ -106,6 +106,9 @@ fn without_a_delegated_subtree_it_says_what_to_do() {
         return;
     }
     let d = Delegation::new(false);
+    let config = d.home.path().join("cosched");
+    std::fs::create_dir(&config).unwrap();
+    std::fs::write(config.join("cosched.toml"), "without_cgroups = \"refuse\"\n").unwrap();
     let out = d.cosched(&["run", "--policy", "gang", "--", "true"]);
     assert_eq!(out.status.code(), Some(125), "{}", stderr(&out));
     for word in ["cgroup", "may not write", "administrator"] {
