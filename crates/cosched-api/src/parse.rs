@@ -12,9 +12,67 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     scored.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, c)| c)
 }
 
+/// Whether a text matches a pattern, in which `*` stands for any number of characters and `one`, if there is such a character, for one.
+/// At worst it takes time proportional to the product of both lengths.
+pub fn matches(pattern: &str, text: &str, one: Option<char>) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    // Where to continue after the last star: there, with a longer match of the star.
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p + 1, t));
+                p += 1;
+            }
+            Some(c) if Some(*c) == one || *c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                None => return false,
+                Some((after, from)) => {
+                    star = Some((after, from + 1));
+                    (p, t) = (after, from + 1);
+                }
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        let matching = [
+            ("llama@*.service", "llama@1.service"),
+            ("*", "x"),
+            ("*", ""),
+            ("*a*b", "xaayb"),
+            ("", ""),
+            ("a", "a"),
+            ("*-é*2", "x-éy2"),
+            ("a*b*c", "abbc"),
+        ];
+        let others = [
+            ("llama@*.service", "llama@1.scope"),
+            ("*a*b", "xaayc"),
+            ("", "x"),
+            ("a", "ab"),
+            ("x-*", "x"),
+            ("a*b", "abc"),
+        ];
+        for one in [None, Some('?')] {
+            assert!(matching.iter().all(|(pattern, text)| matches(pattern, text, one)));
+            assert!(!others.iter().any(|(pattern, text)| matches(pattern, text, one)));
+        }
+        assert!(!matches(&"*a".repeat(500), &"a".repeat(499), None), "and in time");
+    }
+
+    #[test]
+    fn a_character_may_stand_for_one() {
+        assert!(matches("a?c*", "abc", Some('?')) && !matches("a?", "a", Some('?')));
+        assert!(matches("a?c*", "a?cd", None) && !matches("a?c*", "abc", None));
+    }
 
     #[test]
     fn nearest_spelling() {

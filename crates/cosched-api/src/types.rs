@@ -26,6 +26,18 @@ wire! {
     }
 }
 
+impl Class {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Express => "express",
+            Class::Interactive => "interactive",
+            Class::Batch => "batch",
+            Class::Standby => "standby",
+        }
+    }
+}
+
 wire! {
     /// How a job (or, by default, every job) is scheduled.
     pub enum Policy {

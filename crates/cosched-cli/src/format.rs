@@ -1,6 +1,6 @@
 //! Formats numbers for users.
 
-use cosched_api::{Class, Job};
+use cosched_api::Job;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -147,15 +147,6 @@ pub(crate) fn command_line(words: &[String]) -> String {
         return "-".to_owned();
     }
     crate::out::plain(&words.iter().map(quote).collect::<Vec<_>>().join(" "))
-}
-
-pub(crate) fn class(class: Class) -> &'static str {
-    match class {
-        Class::Express => "express",
-        Class::Interactive => "interactive",
-        Class::Batch => "batch",
-        Class::Standby => "standby",
-    }
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ pub(crate) fn jobs(counts: &BTreeMap<(Class, JobState), u64>) -> Values {
     let classes = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
     let pairs = classes.into_iter().flat_map(|class| JobState::ALL.into_iter().map(move |state| (class, state)));
     let series = pairs.map(|(class, state)| {
-        let labels = vec![("class", crate::rights::name(class).to_owned()), ("state", state.name().to_owned())];
+        let labels = vec![("class", class.name().to_owned()), ("state", state.name().to_owned())];
         (labels, counts.get(&(class, state)).copied().unwrap_or(0) as f64)
     });
     Values::Gauge(series.collect())

@@ -3,7 +3,6 @@
 //! Administrators are root, the daemon's own user, and those in the configuration. What they and others may do is decided in `cosched_node::rights`;
 //! what users see of others' jobs in privacy.rs.
 
-use cosched_api::Class;
 use std::collections::BTreeSet;
 use tokio::net::UnixStream;
 
@@ -41,16 +40,6 @@ impl Rights {
     /// Whether `peer` is an administrator.
     pub(crate) fn is_admin(&self, peer: Peer) -> bool {
         self.admins.contains(&peer.uid)
-    }
-}
-
-/// A class's name as users write it.
-pub(crate) fn name(class: Class) -> &'static str {
-    match class {
-        Class::Express => "express",
-        Class::Interactive => "interactive",
-        Class::Batch => "batch",
-        Class::Standby => "standby",
     }
 }
 

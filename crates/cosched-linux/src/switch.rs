@@ -183,11 +183,6 @@ impl JobSwitch {
         self.state.store(code(state), Relaxed);
     }
 
-    /// True when this kernel can mark the job idle.
-    pub fn has_idle(&self) -> bool {
-        self.idle.is_some()
-    }
-
     /// True when the job was last frozen by its cgroup.freeze.
     pub fn is_frozen(&self) -> bool {
         self.frozen_written.load(Relaxed) == 1

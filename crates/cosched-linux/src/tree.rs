@@ -152,11 +152,6 @@ impl Tree {
         self.layout.kind == LayoutKind::Signals
     }
 
-    /// True in a user's delegated subtree.
-    pub fn is_delegated(&self) -> bool {
-        self.delegated
-    }
-
     /// Its directory in the v2 hierarchy.
     pub fn v2_dir(&self) -> &Path {
         &self.v2_dir

@@ -39,7 +39,7 @@ pub(super) const ALL: [JobColumn; 23] = [
     column("id", numbers("ID", 0), "number", |job| number(Some(job.id as f64), Some(job.id.to_string()))),
     column("name", words("NAME", 0), "name", |job| text(&*job.name)),
     column("user", words("USER", 3), "owner", |job| text(&*job.user)),
-    column("class", words("CLASS", 2), "express, interactive, batch or standby", |job| text(format::class(job.class))),
+    column("class", words("CLASS", 2), "express, interactive, batch or standby", |job| text(job.class.name())),
     column("policy", words("POLICY", 1), "policy in force", |job| text(job.policy.name())),
     column("state", words("STATE", 0), "state, and how it has ended", |job| text(state(job))),
     column("cpus", numbers("CPUS", 6), "CPUs at a time", |job| {

@@ -5,7 +5,7 @@ use super::options::Selection;
 use crate::context::Context;
 use crate::jobs::connect;
 use crate::out::{EXIT_NO_JOB, Failure, say};
-use cosched_api::{Client, ClientError, Job, JobState};
+use cosched_api::{Client, ClientError, Job, JobState, parse};
 
 /// Which jobs are selected; an empty list is no condition.
 #[derive(Clone, Copy, Default)]
@@ -21,7 +21,7 @@ impl Filter<'_> {
     pub(super) fn takes(&self, job: &Job) -> bool {
         let is_of = |user: &String| job.user == *user || user.parse() == Ok(job.uid);
         (self.users.is_empty() || self.users.iter().any(is_of))
-            && (self.names.is_empty() || self.names.iter().any(|pattern| matches(pattern, &job.name)))
+            && (self.names.is_empty() || self.names.iter().any(|pattern| parse::matches(pattern, &job.name, None)))
             && (self.states.is_empty() || self.states.contains(&job.state))
     }
 }
@@ -71,28 +71,10 @@ impl Selection {
     }
 }
 
-/// Whether a name matches a pattern, in which `*` stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(left) = name.strip_prefix(first) else { return false };
-    left.char_indices().map(|(at, _)| at).chain([left.len()]).any(|at| matches(rest, &left[at..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::jobs::tests::job;
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, name) in [("a", "a"), ("*", ""), ("sweep-*", "sweep-12"), ("*-é*2", "x-éy2"), ("a*b*c", "abbc")]
-        {
-            assert!(matches(pattern, name), "{pattern} {name}");
-        }
-        for (pattern, name) in [("a", "ab"), ("", "a"), ("sweep-*", "sweep"), ("a*b", "abc")] {
-            assert!(!matches(pattern, name), "{pattern} {name}");
-        }
-    }
 
     #[test]
     fn without_a_user_only_own_jobs_are_taken() {

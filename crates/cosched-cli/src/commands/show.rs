@@ -28,7 +28,7 @@ pub(crate) fn text(job: &Job, now_unix_ms: u64) -> String {
         ("job", format!("{} {}", job.id, job.name)),
         ("state", state(job)),
         ("user", format!("{} (uid {})", job.user, job.uid)),
-        ("class", decided(job, DecidedMatter::Class, format::class(job.class).into())),
+        ("class", decided(job, DecidedMatter::Class, job.class.name().into())),
         ("policy", decided(job, DecidedMatter::Policy, policy(job))),
         ("CPUs", cpus(job)),
         ("command", format::command_line(&job.command)),

@@ -46,7 +46,7 @@ impl Order {
             Order::Suspend(id) => format!("job {id} is suspended"),
             Order::Resume(id) => format!("job {id} is resumed"),
             Order::Kill(id) => format!("job {id} got TERM; KILL follows in {} s", GRACE_MS / 1000),
-            Order::Class(id, class) => format!("job {id} is {} now", crate::format::class(class)),
+            Order::Class(id, class) => format!("job {id} is {} now", class.name()),
         }
     }
 

@@ -122,7 +122,7 @@ impl View {
 fn has(job: &Job, needle: &str) -> bool {
     let words = [&job.name, &job.user].into_iter().chain(&job.command);
     words.into_iter().any(|word| word.to_lowercase().contains(needle))
-        || crate::format::class(job.class).contains(needle)
+        || job.class.name().contains(needle)
         || job.state.name().contains(needle)
         || job.id.to_string() == needle
 }

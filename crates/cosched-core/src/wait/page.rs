@@ -10,12 +10,8 @@
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The environment variable that names the job's page.
-pub const PAGE_VARIABLE: &str = "COSCHED_WAIT_PAGE";
 /// Appended to the page's name: the file that the daemon writes.
 pub const ORDERS_SUFFIX: &str = ".orders";
-/// The environment variable that says how to wait: `busy`, `spin-block[:US]` or `spin-yield[:US]`.
-pub const WAIT_VARIABLE: &str = "COSCHED_WAIT";
 /// The first word of a page: "CSW1".
 pub const MAGIC: u32 = 0x4353_5731;
 /// The number of processes that fit; further ones wait as well, but are not counted.

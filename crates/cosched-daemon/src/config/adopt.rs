@@ -1,7 +1,7 @@
 //! `[[adopt]]`: what becomes a job when it appears.
 
 use super::{ConfigError, choice};
-use crate::{rights, words};
+use crate::words;
 use cosched_api::{Class, Policy};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub(crate) struct Terms {
 
 impl Terms {
     pub(crate) fn set_class(&mut self, key: &str, word: &str) -> Result<(), ConfigError> {
-        self.class = Some(choice(key, word, &CLASSES.map(|class| (rights::name(class), class)))?);
+        self.class = Some(choice(key, word, &CLASSES.map(|class| (class.name(), class)))?);
         Ok(())
     }
 

@@ -6,7 +6,6 @@
 
 use super::{Driver, finish::describe, view};
 use crate::events::EventLog;
-use crate::rights::name as class_name;
 use crate::users::user_name;
 use crate::words;
 use cosched_api::{Class, ExitStatus, JobEvent, JobState, Matrix, PlanEvent, Policy};
@@ -188,7 +187,7 @@ fn words_of(before: Option<&Brief>, job: &Known<'_>) -> Vec<(&'static str, Strin
     let now = &job.brief;
     let mut words = Vec::new();
     if before.is_none() {
-        words.push(("registered", format!("class {}, {} CPUs", class_name(now.class), now.cpus)));
+        words.push(("registered", format!("class {}, {} CPUs", now.class.name(), now.cpus)));
     }
     let state = before.map(|before| before.state);
     if state != Some(now.state) || before.is_some_and(|before| before.waits_for != now.waits_for) {
@@ -196,7 +195,7 @@ fn words_of(before: Option<&Brief>, job: &Known<'_>) -> Vec<(&'static str, Strin
     }
     let Some(before) = before else { return words };
     if before.class != now.class {
-        words.push(("class", class_name(now.class).to_owned()));
+        words.push(("class", now.class.name().to_owned()));
     }
     if before.own_policy != now.own_policy {
         words.push(("policy", now.own_policy.map_or("default", Policy::name).to_owned()));

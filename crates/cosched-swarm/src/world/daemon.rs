@@ -163,11 +163,6 @@ impl World {
         (self.hosts[node].clock_ok, self.hosts[node].clock_seen) = (synchronised, true);
         self.handle(node, Input::Clock(clock));
     }
-
-    /// Jobs that a node has, alive or not; for tests.
-    pub fn jobs_on(&self, node: usize) -> Vec<JobId> {
-        self.hosts[node].processes.parts.keys().copied().collect()
-    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const COLUMNS: [Column; 15] = [
     column("ID", 5, true, 0, |job| job.id.to_string()),
     column("NAME", 14, false, 0, |job| job.name.clone()),
     column("USER", 9, false, 100, |job| job.user.clone()),
-    column("CLASS", 11, false, 72, |job| format::class(job.class).to_owned()),
+    column("CLASS", 11, false, 72, |job| job.class.name().to_owned()),
     column("POLICY", 6, false, 120, |job| job.policy.name().to_owned()),
     column("STATE", 9, false, 0, |job| job.state.name().to_owned()),
     column("CPUS", 4, true, 90, |job| job.cpus.to_string()),

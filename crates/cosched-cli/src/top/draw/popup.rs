@@ -1,7 +1,6 @@
 //! The questions to the user, and the help.
 
 use super::Theme;
-use crate::format;
 use crate::top::feed::Order;
 use crate::top::help::KEYS;
 use crate::top::view::{CLASSES, Mode, View};
@@ -44,7 +43,7 @@ fn help() -> Vec<Line<'static>> {
 
 fn classes(view: &View, id: u64) -> Vec<Line<'static>> {
     let mut lines = vec![Line::raw(format!(" {}: change its class to", name(view, id)))];
-    lines.extend(CLASSES.map(|(key, class)| Line::raw(format!("   {key}  {}", format::class(class)))));
+    lines.extend(CLASSES.map(|(key, class)| Line::raw(format!("   {key}  {}", class.name()))));
     lines.push(Line::raw(" any other key: cancel"));
     lines
 }
@@ -54,7 +53,7 @@ fn question(view: &View, order: Order) -> Vec<Line<'static>> {
         Order::Suspend(_) => "suspend it?".to_owned(),
         Order::Resume(_) => "resume it?".to_owned(),
         Order::Kill(_) => "end it (TERM, KILL after 5 s)?".to_owned(),
-        Order::Class(_, class) => format!("make it {}?", format::class(class)),
+        Order::Class(_, class) => format!("make it {}?", class.name()),
     };
     vec![
         Line::raw(format!(" {}", name(view, order.job()))),

@@ -2,7 +2,6 @@
 
 use super::super::Driver;
 use crate::refuse::{internal, no_such_job, refuse, unwritten};
-use crate::rights;
 use crate::users::user_name;
 use cosched_api::{ErrorBody, ErrorCode};
 use cosched_core::{Bound, JobId, Matter};
@@ -231,7 +230,7 @@ fn decided(job: JobId, Bound { by, matter }: Bound) -> ErrorBody {
 }
 
 fn class_name(class: cosched_core::Class) -> &'static str {
-    rights::name(crate::words::api_class(class.into()))
+    crate::words::api_class(class.into()).name()
 }
 
 fn forbidden(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
