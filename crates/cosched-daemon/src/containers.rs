@@ -113,7 +113,7 @@ fn within(asked: Terms, rule: &Terms) -> Result<Terms, ConfigError> {
     };
     let most = rule.class.unwrap_or(Class::Interactive);
     if let Some(class) = asked.class.filter(|class| *class < most) {
-        return Err(more("cosched.class", crate::rights::name(class), crate::rights::name(most).to_owned()));
+        return Err(more("cosched.class", class.name(), most.name().to_owned()));
     }
     if let Some((cpus, most)) = asked.cpus.zip(rule.cpus).filter(|(cpus, most)| cpus > most) {
         return Err(more("cosched.cpus", &cpus.to_string(), most.to_string()));
