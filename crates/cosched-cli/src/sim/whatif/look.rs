@@ -156,7 +156,7 @@ pub(super) fn spin_ms(job: &Job) -> Option<u64> {
 /// What was set for a job: when it changes, its prediction no longer holds.
 pub(super) fn settings(job: &Job) -> String {
     let share = job.share_max.map_or(String::new(), |share| format!(", share {share}"));
-    format!("{}, {}{share}", in_force(job).name(), crate::format::class(job.class))
+    format!("{}, {}{share}", in_force(job).name(), job.class.name())
 }
 
 /// Under auto what that has chosen.
