@@ -5,9 +5,12 @@
 
 use crate::config::{ConfigError, Terms, wrong};
 use cosched_api::Class;
+use cosched_linux::answer::answer;
+use cosched_linux::kernel_agent::begin_outside;
 use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,6 +20,10 @@ const NAMES: &str = "cosched.class, cosched.cpus, cosched.policy and cosched.sha
 /// While a container is started its engine does not answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The longest name and value of a label of ours, in bytes.
+const LABEL_BYTES_MAX: usize = 64;
+/// Where root's daemon finds the engines: it trusts no path that others could change.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The length of an id, in hexadecimal digits.
 const ID_DIGITS: usize = 64;
 
@@ -49,28 +56,67 @@ impl<'a> Container<'a> {
         (id.len() == ID_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(Container { engine, id })
     }
 
-    /// Asks the engine.
-    pub(crate) fn describe(&self) -> Result<Described, String> {
+    fn ask(&self, run_dir: &Path) -> io::Result<Vec<u8>> {
         let words = ["inspect", "--type", "container", "--format", "[{{json .Name}},{{json .Config.Labels}}]", self.id];
-        let answer =
-            cosched_linux::answer::answer(Command::new(self.engine).args(words), ANSWER_TIME_MAX, ANSWER_BYTES_MAX);
-        answer
-            .map_err(|e| e.to_string())
-            .and_then(|text| self.read(&text))
-            .map_err(|why| format!("`{} inspect {}` does not say which labels it has: {why}", self.engine, self.id))
+        let mut command = Command::new(self.engine);
+        command.args(words).current_dir("/");
+        if rustix::process::geteuid().is_root() {
+            command.env("PATH", PATH);
+        }
+        begin_outside(run_dir, &mut command)?;
+        answer(&mut command, ANSWER_TIME_MAX, ANSWER_BYTES_MAX)
     }
 
     fn read(&self, text: &[u8]) -> Result<Described, String> {
         #[derive(Deserialize)]
         struct Answer(String, Option<BTreeMap<String, String>>);
         let Answer(name, labels) = serde_json::from_slice(text).map_err(|e| e.to_string())?;
-        let name = name.trim_start_matches('/').to_owned();
+        let name: String = name.trim_start_matches('/').chars().filter(|letter| !letter.is_control()).collect();
         let from = format!("container {name} ({})", self.engine);
         Ok(Described { name, from, labels: labels.unwrap_or_default() })
     }
 }
 
-/// Where podman and docker put containers that belong to no slice or service.
+/// The engines of this machine, which are asked for containers.
+pub(crate) struct Engines {
+    run_dir: PathBuf,
+    /// Those that have not answered in time in this round.
+    silent: BTreeSet<&'static str>,
+}
+
+impl Engines {
+    /// `run_dir` is the daemon's, in which the kernel's last resort is.
+    pub(crate) fn new(run_dir: PathBuf) -> Engines {
+        Engines { run_dir, silent: BTreeSet::new() }
+    }
+
+    /// Begins a round: each engine that does not answer holds it up once.
+    pub(crate) fn begin_round(&mut self) {
+        self.silent.clear();
+    }
+
+    /// Asks the engine of a container.
+    pub(crate) fn describe(&mut self, container: &Container<'_>) -> Result<Described, String> {
+        let (engine, id) = (container.engine, container.id);
+        let answer = match self.silent.contains(engine) {
+            true => Err("it has not answered in time for another container".to_owned()),
+            false => container.ask(&self.run_dir).map_err(|e| {
+                if e.kind() == io::ErrorKind::TimedOut {
+                    self.silent.insert(engine);
+                }
+                e.to_string()
+            }),
+        };
+        answer.and_then(|text| container.read(&text)).map_err(|why| {
+            format!(
+                "`{engine} inspect {id}` does not say which labels it has: {why}. Adopt it by `cosched adopt --container`, or \
+                 start it again"
+            )
+        })
+    }
+}
+
+/// Whether podman and docker put containers directly below it.
 pub(crate) fn has_containers(path: &Path) -> bool {
     let first = path.iter().nth(1).and_then(|part| part.to_str());
     let of_systemd = path.extension().is_some_and(|word| word == "slice" || word == "service");
@@ -89,6 +135,10 @@ impl Described {
             match key.strip_prefix(PREFIX).unwrap_or_default() {
                 _ if [key, value].iter().any(|text| text.contains(char::is_control)) => {
                     return Err(wrong(PREFIX, "…", "it has control characters", "Write it without them."));
+                }
+                _ if key.len().max(value.len()) > LABEL_BYTES_MAX => {
+                    let why = format!("it is longer than {LABEL_BYTES_MAX} bytes");
+                    return Err(wrong(PREFIX, "…", &why, "Shorten it."));
                 }
                 "class" => asked.set_class(key, value)?,
                 "share" => asked.set_share(key, value)?,
@@ -118,13 +168,17 @@ fn within(asked: Terms, rule: &Terms) -> Result<Terms, ConfigError> {
     if let Some((cpus, most)) = asked.cpus.zip(rule.cpus).filter(|(cpus, most)| cpus > most) {
         return Err(more("cosched.cpus", &cpus.to_string(), most.to_string()));
     }
-    if let Some(most) = rule.share {
-        let percent = |share: f64| format!("{}%", share * 100.0);
-        match asked.share {
-            Some(share) if share > most => return Err(more("cosched.share", &percent(share), percent(most))),
-            None if asked.share_from_quota => return Err(more("cosched.share", "from-quota", percent(most))),
-            _ => (),
-        }
+    if let Some((policy, given)) = asked.policy.zip(rule.policy).filter(|(policy, given)| policy != given) {
+        return Err(more("cosched.policy", policy.name(), given.name().to_owned()));
+    }
+    let percent = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
+    if let Some((share, most)) = asked.share.zip(rule.share).filter(|(share, most)| share > most) {
+        return Err(more("cosched.share", &percent(share), percent(most)));
+    }
+    if asked.share_from_quota && !rule.share_from_quota {
+        // It lifts a quota, in bursts also that of who started the container.
+        let given = rule.share.map_or_else(|| "its quota as it is".to_owned(), percent);
+        return Err(more("cosched.share", "from-quota", given));
     }
     let has_share = asked.share.is_some() || asked.share_from_quota;
     Ok(Terms {
@@ -194,9 +248,9 @@ mod tests {
         let (share, policy) = (Some(0.25), Some(Policy::Gang));
         let wanted = Terms { share, policy, cpus: Some(2), ..rule.clone() };
         assert_eq!(terms(&labels, &rule), Ok(Some(wanted)));
+        let rule = Terms { share_from_quota: true, ..rule };
         let quota = terms(&[("cosched.share", "from-quota"), ("cosched.class", "standby")], &rule).unwrap().unwrap();
         assert_eq!((quota.class, quota.share, quota.share_from_quota), (Some(Class::Standby), None, true));
-        let rule = Terms { share_from_quota: true, ..rule };
         assert!(terms(&[("cosched.cpus", "1")], &rule).unwrap().unwrap().share_from_quota);
         let own = terms(&[("cosched.share", "5%")], &rule).unwrap().unwrap();
         assert_eq!((own.share, own.share_from_quota), (Some(0.05), false), "the quota stays");
@@ -205,7 +259,8 @@ mod tests {
 
     #[test]
     fn labels_that_are_wrong_or_ask_for_more_are_refused() {
-        let rule = Terms { share: Some(0.5), cpus: Some(2), ..Terms::default() };
+        let policy = Some(Policy::Local);
+        let rule = Terms { share: Some(0.5), cpus: Some(2), policy, ..Terms::default() };
         for (key, value, why) in [
             ("cosched.class", "express", "which is interactive"),
             ("cosched.class", "bach", "it takes one of"),
@@ -218,9 +273,13 @@ mod tests {
             ("cosched.policy", "gangs", "it takes one of"),
             ("cosched.queue", "night", "cosched.class, cosched.cpus"),
             ("cosched.class", "\u{1b}[2J", "control characters"),
+            ("cosched.class", &"x".repeat(65), "longer than 64"),
+            ("cosched.policy", "gang", "which is local"),
         ] {
             let error = terms(&[(key, value)], &rule).unwrap_err();
             assert!(error.contains(why) && !error.contains('\u{1b}'), "{key}={value}: {error}");
         }
+        let error = terms(&[("cosched.share", "from-quota")], &Terms::default()).unwrap_err();
+        assert!(error.contains("its quota as it is"), "{error}");
     }
 }

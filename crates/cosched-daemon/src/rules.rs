@@ -5,7 +5,7 @@
 
 use crate::call::{Call, Op, Reply};
 use crate::config::{AdoptRule, Terms};
-use crate::containers::{Container, Described, has_containers};
+use crate::containers::{Container, Described, Engines, has_containers};
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{Adopt, JobRequest, parse};
@@ -38,13 +38,13 @@ impl Wanted for Rules {
 }
 
 /// Starts the thread; it ends with the daemon.
-pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, calls: mpsc::Sender<Call>) {
+pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, run_dir: PathBuf, calls: mpsc::Sender<Call>) {
     if rules.is_empty() {
         return;
     }
     let (uid, mount) = (rustix::process::geteuid().as_raw(), mount.to_owned());
     let begun = Appear::new(&mount, uid, Rules(rules)).and_then(|appear| {
-        let work = move || adopt_all(appear, &mount, &calls, uid);
+        let work = move || adopt_all(appear, (&mount, Engines::new(run_dir)), &calls, uid);
         std::thread::Builder::new().name("rules".into()).spawn(work)
     });
     if let Err(e) = begun {
@@ -52,10 +52,12 @@ pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, calls: mpsc::Sender<Cal
     }
 }
 
-fn adopt_all(mut appear: Appear<Rules>, mount: &Path, calls: &mpsc::Sender<Call>, uid: u32) {
+fn adopt_all(mut appear: Appear<Rules>, (mount, mut engines): (&Path, Engines), calls: &mpsc::Sender<Call>, uid: u32) {
     loop {
+        engines.begin_round();
         for path in appear.populated() {
-            let Found { at, terms, container } = match rule_of(appear.wanted(), mount, &path) {
+            std::thread::sleep(PAUSE);
+            let Found { at, terms, container } = match rule_of(appear.wanted(), (mount, &mut engines), &path) {
                 Ok(Some(found)) => found,
                 Err(why) if at_mount(mount, &path).is_dir() => {
                     tracing::warn!("a rule adopts nothing: {why}");
@@ -71,7 +73,6 @@ fn adopt_all(mut appear: Appear<Rules>, mount: &Path, calls: &mpsc::Sender<Call>
                     tracing::warn!(rule = at + 1, "a rule adopts nothing: {} ({}). {}", e.what, e.why, e.hint)
                 }
             }
-            std::thread::sleep(PAUSE);
         }
         if appear.was_full() {
             tracing::warn!(
@@ -92,28 +93,38 @@ struct Found {
     container: Option<Described>,
 }
 
-/// The first one; why none, where a container's labels cannot be had or not be kept.
-fn rule_of(rules: &Rules, mount: &Path, path: &Path) -> Result<Option<Found>, String> {
-    let mut known = None;
+/// The first one; why none, where a container's labels cannot be had or not be kept. Rules without labels hold for such a container, too: an image
+/// must not escape them by a wrong label.
+fn rule_of(rules: &Rules, (mount, engines): (&Path, &mut Engines), path: &Path) -> Result<Option<Found>, String> {
+    let (mut known, mut refused) = (None, None);
     for (at, rule) in rules.0.iter().enumerate().filter(|(_, rule)| fits(rule, path)) {
         if rule.executable.as_deref().is_some_and(|program| !executes(mount, path, program)) {
             continue;
         }
         if !rule.container_labels {
+            if let Some(why) = refused {
+                tracing::warn!(rule = at + 1, "this rule adopts what an earlier one does not: {why}");
+            }
             return Ok(Some(Found { at, terms: rule.terms.clone(), container: None }));
         }
-        let container = match (known.take(), Container::of(path)) {
-            (Some(container), _) => container,
-            (None, Some(container)) => container.describe()?,
-            (None, None) => continue,
-        };
-        let terms = container.terms(&rule.terms);
-        match terms.map_err(|e| format!("{}: {} ({}). {}", container.from, e.what, e.why, e.hint))? {
-            Some(terms) => return Ok(Some(Found { at, terms, container: Some(container) })),
-            None => known = Some(container),
+        let Some(container) = Container::of(path) else { continue };
+        if known.is_none() && refused.is_none() {
+            match engines.describe(&container) {
+                Ok(container) => known = Some(container),
+                Err(why) => refused = Some(why),
+            }
         }
+        let Some(container) = known.take() else { continue };
+        match container.terms(&rule.terms) {
+            Ok(Some(terms)) => return Ok(Some(Found { at, terms, container: Some(container) })),
+            Ok(None) => (),
+            Err(e) => {
+                refused.get_or_insert_with(|| format!("{}: {} ({}). {}", container.from, e.what, e.why, e.hint));
+            }
+        }
+        known = Some(container);
     }
-    Ok(None)
+    refused.map_or(Ok(None), Err)
 }
 
 fn at_mount(mount: &Path, path: &Path) -> PathBuf {

@@ -70,7 +70,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let places_inside = door::Places::new(&config.limits, realtime::raise_open_files());
     let budget = Budget::new(config.limits.buffered_bytes, config.limits.buffered_bytes_all);
+    let (cpus, cpus_at_a_time) = cpus(&machinery.tree);
     let identity = Identity {
+        cpus_at_a_time,
         events: EventLog::new(clock::unix_ms()),
         inside: (places_inside.clone(), budget.clone()),
         status_file: places.status_file.clone(),
@@ -78,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         embedded: args.embedded,
         started_unix_ms: clock::unix_ms(),
         layout: layout.to_string(),
-        cpus: observe::cpus_allowed(),
+        cpus,
         wait_dir: places.runtime_dir.join("wait"),
         home: instance::home(&places.state_dir),
         state_dir: places.state_dir.clone(),
@@ -88,16 +90,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let guests = rights.clone();
     let privacy = Privacy::new(config.private_data, rights.clone());
-    let audit = Audit::start(&places.state_dir)?;
-    let time = config.limits.request_time;
+    let (audit, time) = (Audit::start(&places.state_dir)?, config.limits.request_time);
     let (calls, called) = mpsc::channel(64);
     let to_driver = calls.clone();
-    let (rules, of_rules) = (config.adopt.clone(), calls.clone());
+    let (rules, of_rules, run_dir) = (config.adopt.clone(), calls.clone(), places.runtime_dir.clone());
     let served = tokio::task::LocalSet::new().block_on(&runtime, async {
         let (events, ended) = (identity.events.clone(), EndedLog::new(&places.state_dir));
         let desk = Desk { calls, privacy, audit, rights: guests.clone(), events, ended };
         let driver = Driver::new(config, identity, rights, (store, state), machinery, to_driver)?;
-        rules::start(rules, &layout.v2_mount, of_rules);
+        rules::start(rules, &layout.v2_mount, run_dir, of_rules);
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
@@ -230,6 +231,14 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
     // Without cgroups nothing fills, and it need not be known which CPUs are idle.
     let probe = (!tree.has_keepers()).then(|| ProbeKeeper::new(exe));
     Ok(Machinery { tree, slots, neighbours, guard, mover, probe, _lock: lock })
+}
+
+/// The CPUs, and the number of them that jobs can use at a time.
+fn cpus(tree: &Tree) -> (Vec<u32>, u32) {
+    let cpus = observe::cpus_allowed();
+    let under_quota = std::thread::available_parallelism().ok().filter(|_| tree.has_keepers());
+    let at_a_time = under_quota.map_or(cpus.len(), |count| count.get().min(cpus.len())) as u32;
+    (cpus, at_a_time)
 }
 
 fn guard_exe() -> anyhow::Result<PathBuf> {

@@ -81,7 +81,11 @@ impl WaitPage {
 
     fn make(home: &Path, uid: u32, orders: Orders) -> io::Result<WaitPage> {
         if is_root() {
-            pagefs::attach(home, &[page::SIZE, size_of::<Head>()])?;
+            match pagefs::attach(home, &[page::SIZE, size_of::<Head>()]) {
+                // In a container. A page of root's own needs no protection.
+                Err(e) if uid == 0 && e.kind() == io::ErrorKind::PermissionDenied => (),
+                attached => attached?,
+            }
         }
         let path = home.join(PAGE);
         let new = |path: &Path, size: usize| {
@@ -188,7 +192,12 @@ pub(crate) fn sweep(dir: &Path, last_id: u64, is_kept: impl Fn(u64) -> bool) {
 
 /// Removes the directory of a page, if it is one.
 fn discard(home: &Path) {
-    let gone = if is_root() { pagefs::detach(home) } else { remove_plain(home) };
+    let gone = match is_root().then(|| pagefs::detach(home)) {
+        // Without the right to unmount there was none to mount.
+        Some(Err(e)) if e.kind() == io::ErrorKind::PermissionDenied => remove_plain(home),
+        Some(gone) => gone,
+        None => remove_plain(home),
+    };
     if let Err(e) = gone {
         tracing::warn!("{} is left: {e}", home.display());
     }

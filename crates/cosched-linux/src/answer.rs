@@ -1,29 +1,46 @@
 //! What another program of this machine answers, within a limited time and space.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 
-/// Runs a program without input, and returns what it writes to stdout. It is killed when it takes longer or writes more, and when the calling thread
-/// ends, whatever ends it.
+use crate::process::open_pidfd;
+
+/// How long a killed program may take to end. One that hangs in the kernel does not end, and is left.
+const END_TIME_MAX: Duration = Duration::from_secs(1);
+/// The longest part of its message that is repeated, in characters.
+const SAID_MAX: usize = 300;
+
+/// Runs a program without input, and returns what it writes to stdout. It is killed, with what it has started in its process group, when it takes longer
+/// or writes more; it alone when the calling thread ends, whatever ends it.
 ///
 /// # Errors
 /// It cannot be started, fails (with the last line that it wrote to stderr), takes longer than `time_max`, or writes more than `bytes_max`.
 pub fn answer(command: &mut Command, time_max: Duration, bytes_max: usize) -> io::Result<Vec<u8>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: the closure runs between fork and exec and makes one system call.
-    unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?)) };
+    let parent = getpid();
+    let end_with_parent = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have ended before that.
+        if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes system calls only.
+    unsafe { command.process_group(0).pre_exec(end_with_parent) };
+    let deadline = Instant::now() + time_max;
     let mut child = command.spawn()?;
-    let answered = read_both(&mut child, Instant::now() + time_max, bytes_max);
+    let ended = open_pidfd(child.id() as i32)?;
+    let answered =
+        read_both(&mut child, deadline, bytes_max).and_then(|texts| wait_for(&ended, deadline).map(|()| texts));
+    // It was not waited for, so its number is still its own, and its group's.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     if answered.is_err() {
-        // It may have ended by itself.
-        let _ = child.kill();
+        wait_for(&ended, Instant::now() + END_TIME_MAX)?;
     }
     let status = child.wait()?;
     let [out, err] = answered?;
@@ -32,7 +49,27 @@ pub fn answer(command: &mut Command, time_max: Duration, bytes_max: usize) -> io
     }
     let err = String::from_utf8_lossy(&err);
     let said = err.lines().rfind(|line| !line.trim().is_empty());
-    Err(io::Error::other(said.map_or_else(|| status.to_string(), |line| line.trim().escape_debug().to_string())))
+    Err(io::Error::other(
+        said.map_or_else(|| status.to_string(), |line| line.trim().escape_debug().take(SAID_MAX).collect()),
+    ))
+}
+
+/// Until a descriptor is ready.
+fn wait_for(fd: &impl AsFd, deadline: Instant) -> io::Result<()> {
+    wait_for_some(&mut [PollFd::new(fd, PollFlags::IN)], deadline)
+}
+
+fn wait_for_some(fds: &mut [PollFd<'_>], deadline: Instant) -> io::Result<()> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+        match poll(fds, Some(&timeout)) {
+            Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer in time")),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => (),
+            Err(e) => return Err(e.into()),
+        }
+    }
 }
 
 /// Both streams, to their ends. Descendants that keep them open count as the program itself.
@@ -41,15 +78,8 @@ fn read_both(child: &mut Child, deadline: Instant, bytes_max: usize) -> io::Resu
     let mut open: Vec<(usize, OwnedFd)> = pipes.into_iter().enumerate().filter_map(|(n, fd)| Some((n, fd?))).collect();
     let mut texts = [Vec::new(), Vec::new()];
     while !open.is_empty() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
         let mut fds: Vec<PollFd<'_>> = open.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer in time")),
-            Ok(_) => (),
-            Err(Errno::INTR) => continue,
-            Err(e) => return Err(e.into()),
-        }
+        wait_for_some(&mut fds, deadline)?;
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         for at in (0..open.len()).rev().filter(|at| ready[*at]) {
             let (n, fd) = &open[at];
@@ -88,8 +118,10 @@ mod tests {
             "more than a pipe"
         );
         assert!(sh("yes", long).unwrap_err().contains("more than 100000 bytes"));
-        let silent = "exec >&-; exec sleep 1000";
-        assert!(sh(silent, Duration::from_millis(100)).unwrap_err().contains("not answer in time"));
+        for silent in ["exec >&-; exec sleep 1000", "exec >&- 2>&-; exec sleep 1000", "sleep 1000 & exit 0"] {
+            let error = sh(silent, Duration::from_millis(100)).unwrap_err();
+            assert!(error.contains("not answer in time"), "{silent}: {error}");
+        }
         assert!(answer(&mut Command::new("/no/such"), long, 1).is_err());
     }
 }

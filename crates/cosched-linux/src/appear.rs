@@ -122,12 +122,18 @@ impl<W: Wanted> Appear<W> {
 
     fn take(&mut self, wd: i32, what: ReadFlags, name: Option<PathBuf>) {
         if what.contains(ReadFlags::QUEUE_OVERFLOW) {
-            // Some were not told: all is looked at again.
+            // Some were not told, also of the end of cgroups: all is looked at again.
+            let mount = &self.mount;
+            self.watched.retain(|_, watched| at(mount, watched.path()).is_dir());
             let _ = self.look_into(Path::new("/"));
         } else if what.contains(ReadFlags::IGNORED) {
             self.watched.remove(&wd);
         } else if let (Some(Watched::Dir(dir)), Some(name)) = (self.watched.get(&wd), name) {
-            let path = dir.join(name);
+            let (dir, path) = (dir.clone(), dir.join(name));
+            // One that is made for another user gets its owner after it has appeared.
+            if dir != Path::new("/") && !is_of(&at(&self.mount, &dir), self.owner) {
+                return self.forget(&dir);
+            }
             match what.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
                 true => self.forget(&path),
                 false => self.meet(&path),
@@ -168,8 +174,8 @@ impl<W: Wanted> Appear<W> {
 
     /// Watched before it is read: what is made in between is seen twice rather than never.
     fn look_into(&mut self, path: &Path) -> io::Result<()> {
-        let dirs = self.watched.values().filter(|watched| matches!(watched, Watched::Dir(_))).count();
-        if dirs >= DIRS_MAX {
+        let mut dirs = self.watched.values().filter(|watched| matches!(watched, Watched::Dir(_)));
+        if dirs.clone().count() >= DIRS_MAX && !dirs.any(|watched| watched.path() == path) {
             self.is_full = true;
             return Ok(());
         }

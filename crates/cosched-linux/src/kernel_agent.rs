@@ -41,6 +41,28 @@ pub struct KernelAgent {
     paths: ThawPaths,
 }
 
+/// Lets a command begin outside of the agent's cgroup, with all that it starts: the agent is run when only the daemon and its guard have ended.
+///
+/// # Errors
+/// The hierarchy is there and cannot be opened.
+pub fn begin_outside(run_dir: &Path, command: &mut Command) -> io::Result<()> {
+    let procs = match fs::OpenOptions::new().write(true).open(run_dir.join(MOUNT).join("cgroup.procs")) {
+        Ok(procs) => procs,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    let enter = move || {
+        // SAFETY: one byte of a constant is written to a descriptor that the closure owns.
+        match unsafe { libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1) } {
+            1 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec the closure makes one system call.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
+}
+
 impl KernelAgent {
     /// Sets it up for this process, with its files in `run_dir` (which, like all directories above it, only root may change) and a hierarchy named
     /// `instance`. Files of a killed daemon are used again.

@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::out::{Failure, say};
 use array::Task;
 use cosched_api::{
-    Activation, After, Client, ClientError, ExitReport, Job, JobRequest, JobState, SocketChoice, activate,
+    Activation, After, Client, ClientError, ErrorCode, ExitReport, Job, JobRequest, JobState, SocketChoice, activate,
 };
 use files::{Files, Words};
 use follow::{FIRST_POLL_AFTER, Follow};
@@ -323,18 +323,44 @@ fn register(launch: &Launch<'_>, pid: u32) -> Result<(Client, Job, Daemon), Clie
     let mut may_have_ended = true;
     loop {
         let mut client = connect_or_start(&launch.socket, None)?;
-        let daemon = client.status().map(|status| Daemon { embedded: status.embedded, keeper: status.keeper });
+        let daemon =
+            client.status().map(|status| Daemon { embedded: status.embedded, keeper: status.keeper.map(own_keeper) });
         // A daemon that was started on demand ends when it has no jobs. Any other daemon is not replaced.
         let is_replaced = may_have_ended && daemon.as_ref().map_or(true, |daemon| daemon.embedded);
         let has_keeper = daemon.as_ref().is_ok_and(|daemon| daemon.keeper.is_some());
+        if has_keeper && waiting::is_rank() {
+            let why = "each rank would be a job by itself, and they would be stopped in turn".to_owned();
+            return Err(ClientError::NoPlace { why, hint: "put `cosched run` before the launcher".to_owned() });
+        }
         let request = JobRequest { keeper: has_keeper, ..request.clone() };
         match daemon.and_then(|daemon| Ok((client.register(&request)?, daemon))) {
             Err(ClientError::Unreachable { .. }) if is_replaced => may_have_ended = false,
             other => {
-                let (job, daemon) = other?;
+                let (job, daemon) = other.map_err(|error| if has_keeper { without_place(error) } else { error })?;
                 return Ok((client, job, daemon));
             }
         }
+    }
+}
+
+/// The keeper beside this program, if it is there: the daemon may be in another container, with other paths.
+fn own_keeper(of_daemon: String) -> String {
+    let own = std::env::current_exe()
+        .ok()
+        .and_then(|own| own.with_file_name("cosched-guard").into_os_string().into_string().ok());
+    own.filter(|path| Path::new(path).is_file()).unwrap_or(of_daemon)
+}
+
+/// Where jobs are switched by signals, another user's daemon, and one whose job this command is in, are as good as none.
+fn without_place(error: ClientError) -> ClientError {
+    let is_inside = std::env::var_os(carry::JOB).is_some();
+    match error {
+        ClientError::Refused(of)
+            if of.code == ErrorCode::Forbidden || (of.code == ErrorCode::Conflict && is_inside) =>
+        {
+            ClientError::NoPlace { why: of.why, hint: of.hint }
+        }
+        error => error,
     }
 }
 

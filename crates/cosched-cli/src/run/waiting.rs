@@ -192,13 +192,17 @@ pub(crate) fn alone(plan: Option<&Plan>) -> Vec<(String, OsString)> {
     let mut all = plan.environment(None);
     // Takes the quota and the cpuset of a container into account. Not for a rank, which may be bound to one CPU while the launcher's other ranks have
     // theirs.
-    let is_rank = LOCAL_RANK_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
-    if let Some(cpus) = std::thread::available_parallelism().ok().filter(|_| !is_rank) {
+    if let Some(cpus) = std::thread::available_parallelism().ok().filter(|_| !is_rank()) {
         // A node with a different number of CPUs can then tell that the value is not its own.
         let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(0);
         all.push((CPUS.into(), format!("{cpus}/{online}").into()));
     }
     all
+}
+
+/// Whether an MPI launcher has started this command as one of its ranks on this node.
+pub(crate) fn is_rank() -> bool {
+    LOCAL_RANK_VARIABLES.iter().any(|name| std::env::var_os(name).is_some())
 }
 
 /// The page's inode and creation time: by these, the job's processes know that they are on its node, and in the job from birth.

@@ -110,6 +110,10 @@ impl FileAdopt {
                 return Err(wrong(key, name, "it is the name of a unit, and no path", "`cgroup` takes a path."));
             }
         }
+        if let Some(name) = unit.as_ref().filter(|name| container_labels && name.ends_with(".service")) {
+            let why = "the unit of a container is named by its id, not by the service that starts it";
+            return Err(wrong("unit", name, why, "Use slice or cgroup beside container_labels."));
+        }
         if let Some(name) = slice.as_ref().filter(|name| !name.ends_with(".slice")) {
             return Err(wrong("slice", name, "the name of a slice ends in .slice", "Write it as systemd does."));
         }

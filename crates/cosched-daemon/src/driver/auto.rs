@@ -108,7 +108,7 @@ impl Driver {
         let job = JobId(id);
         let Some(live) = self.live.get_mut(&id) else { return };
         let counts = live.page.as_ref().map(WaitPage::read).unwrap_or_default();
-        let cpus = self.identity.cpus.len() as u32;
+        let cpus = self.identity.cpus_at_a_time;
         let was_crowded = std::mem::replace(&mut live.polling, counts.processes) > cpus;
         let crowd_changed = was_crowded != (counts.processes > cpus);
         if !self.plan.jobs.get(&job).is_some_and(|planned| planned.auto) {

@@ -93,6 +93,8 @@ pub(crate) struct Identity {
     pub(crate) layout: String,
     /// The CPUs, by number.
     pub(crate) cpus: Vec<u32>,
+    /// The number of them that jobs can use at a time: without cgroups of their own they stay under the quota of the daemon's.
+    pub(crate) cpus_at_a_time: u32,
     /// The directory of jobs' wait pages.
     pub(crate) wait_dir: PathBuf,
     /// This machine and the state directory, which no other running daemon has.

@@ -13,7 +13,7 @@ impl Driver {
     pub(super) fn make_page(&mut self, record: &Record) {
         let Some(waiting) = &record.waiting else { return };
         let chosen = if record.own_policy.is_none() { WaitMode::SpinBlock } else { WaitMode::Busy };
-        let orders = orders(waiting.asked, chosen, 0, self.identity.cpus.len() as u32);
+        let orders = orders(waiting.asked, chosen, 0, self.identity.cpus_at_a_time);
         match WaitPage::create(&self.identity.wait_dir, record.id, record.uid, orders) {
             Ok(page) => self.set_page(record.id, page),
             // Without a page they still wait as their environment says.
@@ -40,7 +40,7 @@ impl Driver {
 
     /// Orders each job's way of waiting under the present plan.
     pub(super) fn order_waits(&mut self) {
-        let cpus = self.identity.cpus.len() as u32;
+        let cpus = self.identity.cpus_at_a_time;
         // The number of rivals is reduced to 0 or 1: otherwise all pages would be written whenever a job begins or ends.
         let rivals = self.running.rivals().min(1);
         let mut ticks_changed = false;

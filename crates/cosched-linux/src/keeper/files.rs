@@ -12,7 +12,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -130,6 +130,10 @@ impl StoppedList {
     }
 
     pub(super) fn add(&mut self, processes: &[Held]) -> io::Result<()> {
+        // It was removed: what is written now cannot be read by others.
+        if self.0.metadata()?.nlink() == 0 {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let lines: String = processes.iter().map(line).collect();
         self.0.write_all(lines.as_bytes())
     }
@@ -140,8 +144,9 @@ impl StoppedList {
     }
 }
 
+/// The line before it may have been torn by a full disk.
 fn line(process: &Held) -> String {
-    format!("{} {}\n", process.pid(), process.start_ticks())
+    format!("\n{} {}\n", process.pid(), process.start_ticks())
 }
 
 fn parse(line: &str) -> Option<Held> {
@@ -158,7 +163,7 @@ fn note(path: &Path, process: &Held) -> io::Result<()> {
 }
 
 fn noted(path: &Path) -> Option<Held> {
-    parse(&cgfile::read(path).ok()?)
+    parse(cgfile::read(path).ok()?.trim())
 }
 
 #[cfg(test)]
@@ -173,6 +178,7 @@ mod tests {
         let mut children = [0, 1].map(|_| Command::new("sleep").arg("1000").spawn().unwrap());
         let held = children.each_ref().map(|child| Held::open(child.id() as i32).unwrap());
         let mut list = StoppedList::open(dir.path()).unwrap();
+        write!(list.0, "123 45").unwrap();
         list.add(&held[..1]).unwrap();
         writeln!(list.0, "{} 1", held[1].pid()).unwrap();
         held.iter().for_each(|process| assert!(process.signal(libc::SIGSTOP)));

@@ -75,6 +75,8 @@ impl Gang {
             known.get(&pid) != Some(&stat.start_ticks)
                 && !self.out_of_reach.contains(&(pid, stat.start_ticks))
                 && !is_still(stat)
+                // A user's stop that is about to act would be one with ours.
+                && pending(pid) & bit(libc::SIGSTOP) == 0
         };
         let mut new = Vec::new();
         for pid in members.iter().copied().filter(|pid| stat(*pid).is_some_and(|stat| is_new(*pid, stat))) {

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 
+use crate::descent::is_below;
 use crate::process::{Held, send_signal};
 use crate::realtime;
 use gang::Gang;
@@ -53,6 +54,9 @@ pub fn obstacle() -> Option<String> {
     // SAFETY: the kernel writes one int, which lives during the call.
     let reaper = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut is_reaper) };
     let reaper = if reaper == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    if let Err(e) = inotify::init(inotify::CreateFlags::CLOEXEC) {
+        return Some(format!("the end of jobs cannot be seen: inotify: {e}"));
+    }
     match (own, reaper) {
         (Err(e), _) => Some(format!("processes cannot be held by pidfds: {e}")),
         (_, Err(e)) => Some(format!("no process can be a child subreaper: {e}")),
@@ -101,6 +105,8 @@ struct Keeper {
     daemon: Option<Held>,
     command: i32,
     status: Option<ExitStatus>,
+    /// When the command ended, until it was said that others of the job live on.
+    untold_since: Option<Instant>,
     gang: Gang,
     /// How long the last look took.
     look_took: Duration,
@@ -131,6 +137,7 @@ impl Keeper {
             daemon: None,
             command,
             status: None,
+            untold_since: None,
             gang,
             look_took: Duration::ZERO,
             ends: Vec::new(),
@@ -151,6 +158,13 @@ impl Keeper {
             {
                 self.signal_all(signal);
                 self.end_at = Instant::now() + GRACE;
+            }
+            if self.untold_since.is_some_and(|since| since.elapsed() >= GRACE) {
+                self.untold_since = None;
+                let left = self.gang.members().len();
+                eprintln!(
+                    "cosched: the command has ended; waiting for {left} remaining processes (Ctrl-C signals them)"
+                );
             }
             if self.is_to_stop() {
                 let started = Instant::now();
@@ -182,7 +196,7 @@ impl Keeper {
             (false, None) => Some(POLL),
             (false, Some(_)) => None,
         };
-        let end = (self.status.is_some() && !self.ends.is_empty()).then_some(GRACE);
+        let end = (self.untold_since.is_some() || self.status.is_some() && !self.ends.is_empty()).then_some(GRACE);
         let timeout = timeout.into_iter().chain(end).min();
         let timeout =
             timeout.map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() });
@@ -209,6 +223,7 @@ impl Keeper {
             }
             if pid == self.command {
                 self.status = Some(ExitStatus::from_raw(status));
+                self.untold_since = Some(Instant::now());
             }
         }
     }
@@ -222,7 +237,9 @@ impl Keeper {
         // SAFETY: the buffer is as long as it is said to be, and lives during the call; any bytes are a valid value.
         while unsafe { libc::read(self.signals.as_raw_fd(), (&raw mut info).cast(), size) } == size as isize {
             let signal = info.ssi_signo as i32;
-            if !PASSED_ON.contains(&signal) || info.ssi_code > 0 || info.ssi_pid == self.command as u32 {
+            let has_it = info.ssi_code > 0 || info.ssi_pid == self.command as u32;
+            // What the command has left may be in another process group than the terminal's.
+            if !PASSED_ON.contains(&signal) || has_it && self.status.is_none() {
                 continue;
             }
             match self.status {
@@ -234,7 +251,12 @@ impl Keeper {
 
     fn signal_all(&self, signal: i32) {
         for pid in self.gang.members() {
-            send_signal(pid, signal);
+            // Asked with the pidfd open: its number may have been reused since it was listed.
+            if let Ok(process) = Held::open(pid)
+                && is_below(pid, std::process::id() as i32)
+            {
+                let _ = process.signal(signal);
+            }
         }
     }
 
