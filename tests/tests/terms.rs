@@ -109,9 +109,6 @@ fn jobs_wait_for_others_and_for_their_time_also_over_a_restart() {
     let cascade = d.detach(&["--after", &format!("{never}:ok"), "--", "true"]);
     let timed = d.detach(&["--begin", "3s", "--", "true"]);
     let far = d.detach(&["--begin", "2d", "--", "true"]);
-    // A daemon that is started again does not know it.
-    let gate = job(&d, far).pid;
-    assert!(procs::state(gate).is_some());
     assert_eq!(job(&d, later).waits_for.as_deref(), Some(format!("for job {first} to end").as_str()));
     assert!(job(&d, far).waits_for.is_some_and(|why| why.contains("starts at 2")), "with its date");
     d.kill();
@@ -128,6 +125,7 @@ fn jobs_wait_for_others_and_for_their_time_also_over_a_restart() {
     }
     let refused = d.cosched(&["run", "--after", "9999", "--", "true"]);
     assert!(stderr(&refused).contains("you have no job 9999"), "{}", stderr(&refused));
+    let gate = job(&d, far).pid;
     assert!(d.cosched(&["kill", &far.to_string()]).status.success());
     ended(&d, far);
     // Without its daemon, its supervisor would wait for it.
