@@ -43,10 +43,10 @@ class Lanes(unittest.TestCase):
         def program(package, name):
             return run_tests.Program(package, "test", name, name, ".")
 
-        ours = [program("cosched-tests", name) for name in ["gang", *run_tests.CLUSTERS, *run_tests.MACHINES]]
+        ours = [program("cosched-tests", name) for name in ["gang", *run_tests.WAIT]]
         others = [program("cosched-swarm", "cluster"), program("cosched-cli", "fuzz"), program("cosched-linux", "slots")]
         waits, computes, alone = run_tests.lanes_of(ours + others)
-        self.assertCountEqual(waits, run_tests.CLUSTERS + run_tests.MACHINES)
+        self.assertCountEqual(waits, run_tests.WAIT)
         self.assertEqual([of.package for of in computes], ["cosched-swarm", "cosched-cli"])
         apart = [(name, ["--exact", test]) for name, tests in run_tests.ALONE.items() for test in tests]
         self.assertCountEqual([(of.name, of.words) for of in alone], [("gang", []), ("slots", []), *apart])
@@ -54,7 +54,7 @@ class Lanes(unittest.TestCase):
             self.assertEqual(of.words, [word for test in run_tests.ALONE.get(of.name, []) for word in ("--skip", test)])
 
     def test_what_is_named_here_is_there(self):
-        for name in run_tests.CLUSTERS + run_tests.MACHINES:
+        for name in run_tests.WAIT:
             places = [ROOT / f"tests/tests/{name}.rs", ROOT / f"crates/cosched-cli/tests/{name}/main.rs"]
             text = "".join(place.read_text() for place in places if place.is_file())
             self.assertTrue(text, name)
