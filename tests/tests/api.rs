@@ -56,7 +56,7 @@ fn a_status_has_what_the_document_says() {
 fn check_trace(output: &std::process::Output, id: u64) {
     let trace: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a trace");
     let all = trace["traceEvents"].as_array().unwrap().iter();
-    let of = all.filter(|e| e["cat"] == "slot" && e["tid"] == 0 && e["args"]["job"] == id);
+    let of = all.filter(|e| e["cat"] == "slot" && e["tid"] == 1 && e["args"]["job"] == id);
     let first: Vec<_> = of.map(|e| (e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap())).collect();
     assert!(first.len() >= 600 / 20, "{first:?}");
     assert!(first.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() < 1.0), "{first:?}");

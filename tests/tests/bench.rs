@@ -202,7 +202,7 @@ fn results_that_cannot_be_written_are_printed() {
     let out = out.to_str().unwrap();
     let run = output(bench(&["--jobs", "1", "--repeat", "1", "--json", "--out", out, "--", "rm", "-r", out]));
     assert_eq!(run.status.code(), Some(1), "{}", stderr(&run));
-    assert!(stderr(&run).contains("cannot write to"), "{}", stderr(&run));
+    assert!(stderr(&run).contains("cannot write"), "{}", stderr(&run));
     assert_eq!(result(&document(&run), "linux", 1)["runs"], 1);
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn write<const N: usize>(marker: &Path, attribute: &str, numbers: [u6
     Ok(setxattr(marker, attribute, &value, XattrFlags::empty())?)
 }
 
-/// What [`write`] wrote.
+/// What `write` wrote.
 pub(crate) fn read<const N: usize>(marker: &Path, attribute: &str) -> Option<([u64; N], PathBuf)> {
     let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
     let length = getxattr(marker, attribute, &mut value[..]).ok()?;

@@ -2,7 +2,7 @@
 //!
 //! The problem: where no cgroup may be written (a container with read-only cgroups, a user without a delegated one) nothing freezes a job, and nothing
 //! lists its processes. The rule: the job's command is started by a keeper, which is a child subreaper (prctl(2)): every descendant stays below it, also
-//! one that becomes a daemon. The keeper reads its orders in a file ([`files`]) as the kernel does in a cgroup's, so that the slot thread, the guard and
+//! one that becomes a daemon. The keeper reads its orders in a file (`files.rs`) as the kernel does in a cgroup's, so that the slot thread, the guard and
 //! whoever thaws do the same in both cases.
 //!
 //! Nothing stays stopped, whatever dies: the keeper writes down what it stops before it stops it, and continues it
