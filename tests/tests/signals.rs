@@ -127,7 +127,7 @@ fn whatever_is_killed_nothing_stays_stopped() {
             sleep(Duration::from_millis(pause_ms));
         }
         let all = pids.concat();
-        // The launcher whose keeper was killed starts a daemon to report it. As long as that knows two jobs, they take turns: each goes on again and again.
+        // The launcher whose keeper was killed starts a daemon to report it. As long as that knows two jobs, they take turns: each continues in its slots.
         let goes = (0..3).all(|_| {
             sleep(Duration::from_millis(300));
             all.iter().all(|pid| wait_until(|| procs::state(*pid) != Some('T')))
