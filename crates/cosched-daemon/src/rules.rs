@@ -10,7 +10,7 @@ use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{Adopt, JobRequest, parse};
 use cosched_linux::adopt::procs_below;
-use cosched_linux::appear::{Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
+use cosched_linux::appear::{self, Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -59,7 +59,7 @@ fn adopt_all(mut appear: Appear<Rules>, (mount, mut engines): (&Path, Engines), 
             std::thread::sleep(PAUSE);
             let Found { at, terms, container } = match rule_of(appear.wanted(), (mount, &mut engines), &path) {
                 Ok(Some(found)) => found,
-                Err(why) if at_mount(mount, &path).is_dir() => {
+                Err(why) if appear::at(mount, &path).is_dir() => {
                     tracing::warn!("a rule adopts nothing: {why}");
                     continue;
                 }
@@ -127,12 +127,8 @@ fn rule_of(rules: &Rules, (mount, engines): (&Path, &mut Engines), path: &Path) 
     refused.map_or(Ok(None), Err)
 }
 
-fn at_mount(mount: &Path, path: &Path) -> PathBuf {
-    mount.join(path.strip_prefix("/").unwrap_or(path))
-}
-
 fn executes(mount: &Path, path: &Path, program: &Path) -> bool {
-    let dir = at_mount(mount, path);
+    let dir = appear::at(mount, path);
     (0..LOOKS).any(|look| {
         if look > 0 {
             std::thread::sleep(LOOK_PERIOD);

@@ -197,7 +197,8 @@ impl<W: Wanted> Appear<W> {
     }
 }
 
-fn at(mount: &Path, path: &Path) -> PathBuf {
+/// The directory of a cgroup, of which `path` is relative to the mount, with a leading slash.
+pub fn at(mount: &Path, path: &Path) -> PathBuf {
     mount.join(path.strip_prefix("/").unwrap_or(path))
 }
 

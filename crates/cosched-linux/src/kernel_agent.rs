@@ -51,16 +51,19 @@ pub fn begin_outside(run_dir: &Path, command: &mut Command) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(e),
     };
-    let enter = move || {
-        // SAFETY: one byte of a constant is written to a descriptor that the closure owns.
-        match unsafe { libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1) } {
+    begin_in(procs, command);
+    Ok(())
+}
+
+/// Lets a command begin in the cgroup of this open list of processes.
+fn begin_in(procs: fs::File, command: &mut Command) {
+    // SAFETY: between fork and exec only an async-signal-safe write, to a descriptor that the closure owns.
+    unsafe {
+        command.pre_exec(move || match libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1) {
             1 => Ok(()),
             _ => Err(io::Error::last_os_error()),
-        }
+        })
     };
-    // SAFETY: between fork and exec the closure makes one system call.
-    unsafe { command.pre_exec(enter) };
-    Ok(())
 }
 
 impl KernelAgent {
@@ -208,16 +211,9 @@ impl KernelAgent {
         cgfile::mkdir(dir)?;
         cgfile::write(&dir.join("notify_on_release"), "1")?;
         let procs = fs::OpenOptions::new().write(true).open(dir.join("cgroup.procs"))?;
-        let fd = procs.as_raw_fd();
         let mut command = Command::new(exe);
         command.arg("nothing").stdin(Stdio::null()).stdout(Stdio::null());
-        // SAFETY: between fork and exec only an async-signal-safe write, to a descriptor that stays open here.
-        unsafe {
-            command.pre_exec(move || match libc::write(fd, c"0".as_ptr().cast(), 1) {
-                1 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            })
-        };
+        begin_in(procs, &mut command);
         command.spawn()?.wait()?;
         let start = Instant::now();
         while !mark.exists() {

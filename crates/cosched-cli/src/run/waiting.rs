@@ -157,13 +157,13 @@ impl Plan {
 
     /// Settings of runtimes that spin on memory, where the library sees nothing. OpenMP's only if the user requested it: a job that runs alone pays
     /// for it. Nothing for the MPI libraries: docs/waiting.md, chapter 5, says why.
-    fn runtimes(&self) -> Vec<(&'static str, &'static str)> {
+    fn runtimes(&self) -> &'static [(&'static str, &'static str)] {
         match self.waiting.mode {
             WaitMode::SpinBlock | WaitMode::SpinYield => {
-                vec![("OMP_WAIT_POLICY", "passive"), (OPENBLAS_TIMEOUT, OPENBLAS_SHORT)]
+                &[("OMP_WAIT_POLICY", "passive"), (OPENBLAS_TIMEOUT, OPENBLAS_SHORT)]
             }
-            WaitMode::Auto => vec![(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT)],
-            WaitMode::Busy | WaitMode::Micro => Vec::new(),
+            WaitMode::Auto => &[(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT)],
+            WaitMode::Busy | WaitMode::Micro => &[],
         }
     }
 
@@ -175,9 +175,9 @@ impl Plan {
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
         all.extend(
             self.runtimes()
-                .into_iter()
+                .iter()
                 .filter(|(name, _)| std::env::var_os(name).is_none())
-                .map(|(name, value)| (name.into(), value.into())),
+                .map(|(name, value)| ((*name).into(), value.into())),
         );
         all
     }

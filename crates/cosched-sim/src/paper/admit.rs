@@ -50,10 +50,10 @@ impl<O: Observer, const W: u8, const A: u8> Engine<'_, O, W, A> {
         for (task, (n, place)) in at.iter().copied().enumerate() {
             let right = at[(task + 1) % tasks];
             let left = at[(task + tasks - 1) % tasks];
-            let nobody = (NONE, NO_PROCESS);
+            let none = (NONE, NO_PROCESS);
             let (out, receives) = match tasks {
-                1 => ([nobody; 2], 0),
-                2 => ([right, nobody], 1),
+                1 => ([none; 2], 0),
+                2 => ([right, none], 1),
                 _ => ([right, left], 2),
             };
             let shape = self.shapes[job as usize];
