@@ -2,7 +2,7 @@
 
 use cosched_tests::{Daemon, bin_dir, needs_root, procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 #[test]
@@ -115,6 +115,47 @@ fn a_detached_job_is_waited_for_and_its_output_is_kept() {
     let job = d.client().job(id.parse().unwrap()).unwrap();
     assert_eq!((job.name.as_str(), job.exit.unwrap().code), ("quiet", Some(9)));
     assert_eq!(job.class, cosched_api::Class::Batch);
+}
+
+#[test]
+fn an_attached_command_shows_the_output_passes_signals_on_and_ends_like_the_job() {
+    if !needs_root() {
+        return;
+    }
+    let mut d = Daemon::start("");
+    let script = "trap 'echo caught; exit 5' INT; echo begun; while :; do sleep 0.05; done";
+    let id = d.detach(&["--", "sh", "-c", script]).to_string();
+    let log = std::path::PathBuf::from(d.client().job(1).unwrap().log_path.unwrap());
+    assert!(wait_until(|| std::fs::read_to_string(&log).is_ok_and(|text| text == "begun\n")));
+    let attach = || {
+        let mut command = d.command("cosched");
+        command.args(["attach", &id]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut attached = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(attached.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "begun\n");
+        attached
+    };
+    let detaches = attach();
+    let other = attach();
+    procs::signal(detaches.id() as i32, Signal::QUIT);
+    let out = detaches.wait_with_output().unwrap();
+    assert_eq!((out.status.code(), stderr(&out).contains("detached; job 1 continues")), (Some(0), true));
+    // It follows the job across a restart of the daemon, and signals reach the job through the new one.
+    d.kill();
+    d.launch();
+    procs::signal(other.id() as i32, Signal::INT);
+    let out = other.wait_with_output().unwrap();
+    // What follows is its launcher's word on why it ended.
+    let caught = stdout(&out).starts_with("caught\n");
+    assert_eq!((out.status.code(), caught), (Some(5), true), "{}{}", stdout(&out), stderr(&out));
+
+    let mut running = d.spawn_run(&["--name", "here", "--", "sleep", "600"]);
+    assert!(wait_until(|| d.client().jobs(false).unwrap().jobs.iter().any(|job| job.name == "here")));
+    let out = d.cosched(&["attach", "here"]);
+    assert_eq!((out.status.code(), stderr(&out).contains("its output was not captured")), (Some(6), true));
+    assert!(d.cosched(&["kill", "-9", "here"]).status.success());
+    running.wait().unwrap();
 }
 
 #[test]

@@ -84,6 +84,8 @@ pub(crate) enum Commands {
     History(crate::commands::history::History),
     /// Show the output of a detached job, or a job's events
     Log(options::Log),
+    /// Follow a detached job: its output, signals and exit code
+    Attach(options::Attach),
     /// Check how well this machine suits cosched
     Setup(crate::setup::Setup),
     /// Compare plain Linux, local and gang scheduling on this machine
@@ -135,6 +137,7 @@ impl Commands {
                 | Cluster(_)
                 | Wait(_)
                 | Log(_)
+                | Attach(_)
                 | Adopt(_)
                 | Release(_)
                 | Setup(_)
@@ -155,6 +158,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "history",
             "show",
             "log",
+            "attach",
             "wait",
             "suspend",
             "resume",
@@ -227,7 +231,7 @@ pub(crate) fn subcommand_at(words: &[OsString]) -> Option<usize> {
 }
 
 /// Commands of other systems, and the command here that does the same.
-const EQUIVALENTS: [(&str, &str); 11] = [
+const EQUIVALENTS: [(&str, &str); 12] = [
     ("submit", "run -d"),
     ("batch", "run -d"),
     ("sbatch", "run -d"),
@@ -236,6 +240,7 @@ const EQUIVALENTS: [(&str, &str); 11] = [
     ("info", "nodes"),
     ("sinfo", "nodes"),
     ("scancel", "kill"),
+    ("sattach", "attach"),
     ("acct", "history"),
     ("stop", "kill, or suspend and resume"),
     ("start", "run, or resume"),
@@ -248,6 +253,9 @@ pub(crate) fn equivalent(error: &clap::Error) -> Option<String> {
     let here = EQUIVALENTS.iter().find(|(there, _)| there == word)?.1;
     Some(format!("cosched has no command `{word}`\n  why: it has another name here\n  hint: cosched {here}"))
 }
+
+#[cfg(test)]
+mod examples;
 
 #[cfg(test)]
 mod tests {

@@ -6,11 +6,13 @@ use crate::out::{Failure, harmless_bytes, plain, print, print_json, say};
 use crate::{format, jobs};
 use cosched_api::{Client, Event, Job, JobState};
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
-const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+/// How much of the output's end is searched for its last lines.
+const LAST_BYTES_MAX: u64 = 1 << 20;
 
 /// `cosched log JOB`.
 pub(crate) fn log(context: &Context, options: &Log) -> Result<u8, Failure> {
@@ -31,17 +33,11 @@ pub(crate) fn log(context: &Context, options: &Log) -> Result<u8, Failure> {
 }
 
 fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<(), Failure> {
-    let cannot = |e: &io::Error| {
-        let hint = format!("it should belong to {}; it may have been removed or rotated away", job.user);
-        Failure::explained(1, &format!("cannot read {path}"), &e.to_string(), &hint)
-    };
-    let mut file = open(job, path).map_err(|e| cannot(&e))?;
-    // A program may write anything to its own user's terminal.
-    let foreign = !is_own(job) && io::stdout().is_terminal();
+    let mut output = Output::open(job, path).map_err(|e| cannot_read(job, path, &e))?;
     loop {
         // Checked before reading, so that everything written before the end is read.
         let over = !follow || is_over(client, job.id)?;
-        copy(&mut file, foreign, &cannot)?;
+        output.copy().map_err(|e| cannot_read(job, path, &e))??;
         if over {
             return Ok(());
         }
@@ -49,37 +45,59 @@ fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<()
     }
 }
 
-/// The job's owner chose the path: only a regular file owned by that user is opened, and without blocking.
-fn open(job: &Job, path: &str) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    if !is_own(job) && found.uid() != job.uid {
-        return Err(io::Error::other(format!("it belongs to uid {}, and the job to uid {}", found.uid(), job.uid)));
-    }
-    Ok(file)
+pub(super) fn cannot_read(job: &Job, path: &str, e: &io::Error) -> Failure {
+    let hint = format!("it should belong to {}; it may have been removed or rotated away", job.user);
+    Failure::explained(1, &format!("cannot read {path}"), &e.to_string(), &hint)
 }
 
-fn is_own(job: &Job) -> bool {
-    job.uid == rustix::process::getuid().as_raw()
+/// The output file of a detached job.
+pub(super) struct Output {
+    file: File,
+    /// A program may write anything to its own user's terminal; control characters do not reach another user's.
+    foreign: bool,
 }
 
-/// As bytes: a program's output need not be text. On another user's terminal, without control characters.
-fn copy(file: &mut File, foreign: bool, cannot: &impl Fn(&io::Error) -> Failure) -> Result<(), Failure> {
-    let mut piece = [0; 64 << 10];
-    loop {
-        let count = file.read(&mut piece).map_err(|e| cannot(&e))?;
-        if count == 0 {
-            return Ok(());
+impl Output {
+    /// The job's owner chose the path: only a regular file owned by that user is opened, and without blocking.
+    pub(super) fn open(job: &Job, path: &str) -> io::Result<Output> {
+        let is_own = job.uid == rustix::process::getuid().as_raw();
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
         }
-        let mut stdout = io::stdout().lock();
-        let safe = foreign.then(|| harmless_bytes(&piece[..count]));
-        let bytes = safe.as_ref().map_or(&piece[..count], String::as_bytes);
-        if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
-            return Err(Failure::silent(0));
+        if !is_own && found.uid() != job.uid {
+            return Err(io::Error::other(format!("it belongs to uid {}, and the job to uid {}", found.uid(), job.uid)));
+        }
+        Ok(Output { file, foreign: !is_own && io::stdout().is_terminal() })
+    }
+
+    /// Leaves out all but the last `lines` lines, and of very long ones all but the last part.
+    pub(super) fn skip_to_last(&mut self, lines: usize) -> io::Result<()> {
+        let start = self.file.metadata()?.len().saturating_sub(LAST_BYTES_MAX);
+        self.file.seek(SeekFrom::Start(start))?;
+        let mut text = Vec::new();
+        (&self.file).take(LAST_BYTES_MAX).read_to_end(&mut text)?;
+        let ends = text.iter().enumerate().rev().skip(1).filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        let from = if lines == 0 { text.len() } else { ends.take(lines).nth(lines - 1).unwrap_or(0) };
+        self.file.seek(SeekFrom::Start(start + from as u64)).map(drop)
+    }
+
+    /// Copies what is new to standard output, as bytes: a program's output need not be text. The inner error says that standard output is closed.
+    pub(super) fn copy(&mut self) -> io::Result<Result<(), Failure>> {
+        let mut piece = [0; 64 << 10];
+        loop {
+            let count = self.file.read(&mut piece)?;
+            if count == 0 {
+                return Ok(Ok(()));
+            }
+            let mut stdout = io::stdout().lock();
+            let safe = self.foreign.then(|| harmless_bytes(&piece[..count]));
+            let bytes = safe.as_ref().map_or(&piece[..count], String::as_bytes);
+            if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
+                return Ok(Err(Failure::silent(0)));
+            }
         }
     }
 }
@@ -107,4 +125,36 @@ fn is_over(client: &mut Client, id: u64) -> Result<bool, Failure> {
 fn line(event: &Event) -> String {
     format!("{}  {:<18}  {}", format::moment(event.unix_ms), event.what, plain(&event.detail)).trim_end().to_owned()
         + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_found() {
+        for (text, lines, left) in [
+            ("a\nb\nc\n", 2, "b\nc\n"),
+            ("a\nb\nc", 2, "b\nc"),
+            ("a\nb\n", 5, "a\nb\n"),
+            ("a\nb\n", 0, ""),
+            ("\n\n\n", 1, "\n"),
+            ("", 3, ""),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            let mut output = Output { file: File::open(file.path()).unwrap(), foreign: false };
+            output.skip_to_last(lines).unwrap();
+            assert_eq!(io::read_to_string(output.file).unwrap(), left, "{text:?}, {lines}");
+        }
+    }
+
+    #[test]
+    fn of_a_line_without_end_the_last_part_is_shown() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![b'x'; LAST_BYTES_MAX as usize + 10]).unwrap();
+        let mut output = Output { file: File::open(file.path()).unwrap(), foreign: false };
+        output.skip_to_last(10).unwrap();
+        assert_eq!(io::read_to_string(output.file).unwrap().len(), LAST_BYTES_MAX as usize);
+    }
 }

@@ -1,5 +1,6 @@
 //! The subcommands, one function each.
 
+mod attach;
 pub(crate) mod cluster;
 mod columns;
 mod each;
@@ -57,6 +58,7 @@ pub(crate) fn dispatch(context: &Context, command: &Commands) -> Result<u8, Fail
         Commands::Wait(options) => steer::wait(context, &options.jobs),
         Commands::History(options) => history::history(context, options),
         Commands::Log(options) => log::log(context, options),
+        Commands::Attach(options) => attach::attach(context, options),
         Commands::Setup(options) => crate::setup::setup(context, options),
         Commands::Demo(options) => crate::demo::demo(context, options),
         Commands::Bench(options) => crate::bench::bench(context, options),

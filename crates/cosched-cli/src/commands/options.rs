@@ -224,6 +224,22 @@ pub(crate) struct Log {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = crate::commands::help::ATTACH)]
+pub(crate) struct Attach {
+    /// Begin with the last lines that were written
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    pub(crate) lines: usize,
+
+    /// Pass no signals on: Ctrl-C detaches, too
+    #[arg(long)]
+    pub(crate) no_signals: bool,
+
+    /// Id or name
+    #[arg(value_name = "JOB")]
+    pub(crate) job: String,
+}
+
+#[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::MAN)]
 pub(crate) struct Man {
     /// Write a page for each subcommand here [default: the main page to standard output]

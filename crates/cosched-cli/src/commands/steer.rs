@@ -138,14 +138,14 @@ pub(crate) fn wait(context: &Context, words: &[String]) -> Result<u8, Failure> {
         if context.json {
             print_json(&job)?;
         }
-        match job.exit {
-            Some(exit) => Ok(crate::run::shell_code(exit)),
-            None => Err(Failure::other(format!(
-                "job {id} has ended ({}), but its exit status is unknown",
-                job.state.name()
-            ))),
-        }
+        exit_code(&job)
     })
+}
+
+/// The exit code of an ended job, as a shell says it.
+pub(super) fn exit_code(job: &Job) -> Result<u8, Failure> {
+    let unknown = || format!("job {} has ended ({}), but its exit status is unknown", job.id, job.state.name());
+    job.exit.map(crate::run::shell_code).ok_or_else(|| Failure::other(unknown()))
 }
 
 fn until_ended(client: &mut Client, id: u64) -> Result<Job, ClientError> {

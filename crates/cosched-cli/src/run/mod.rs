@@ -27,12 +27,13 @@ mod watch;
 pub(crate) use again::{AGAIN, again};
 pub(crate) use detach::supervise;
 pub(crate) use find::find_program;
+pub(crate) use follow::Follow;
 pub(crate) use gate::gate;
 pub(crate) use options::Run;
 pub(crate) use script::with_options;
 pub(crate) use thaw::cgroup2;
 pub(crate) use waiting::{strategies, wait_library};
-pub(crate) use watch::{shell_code, wire_status};
+pub(crate) use watch::{shell_code, wait, wire_status};
 
 use crate::context::Context;
 use crate::out::{Failure, say};
@@ -41,7 +42,7 @@ use cosched_api::{
     Activation, After, Client, ClientError, ErrorCode, ExitReport, Job, JobRequest, JobState, SocketChoice, activate,
 };
 use files::{Files, Words};
-use follow::{FIRST_POLL_AFTER, Follow};
+use follow::FIRST_POLL_AFTER;
 use gate::Gate;
 use options::{Leftovers, NodeLoss};
 use place::{Place, Placed};

@@ -98,6 +98,7 @@ fn help_texts() {
         "queues set",
         "wait",
         "log",
+        "attach",
         "setup",
         "demo",
         "man",
