@@ -49,9 +49,9 @@ impl CpuBits {
         all.iter_mut().zip(&self.0).for_each(|(all, word)| *all |= word.load(Relaxed));
     }
 
-    /// Whether one of these CPUs is in the set.
-    pub(crate) fn has_one_of(&self, others: &[u64; WORDS]) -> bool {
-        self.0.iter().zip(others).any(|(word, bits)| word.load(Relaxed) & bits != 0)
+    /// The number of these CPUs that are in the set.
+    pub(crate) fn count_of(&self, others: &[u64; WORDS]) -> u32 {
+        self.0.iter().zip(others).map(|(word, bits)| (word.load(Relaxed) & bits).count_ones()).sum()
     }
 }
 
@@ -65,10 +65,10 @@ mod tests {
         assert_eq!(idle.take(), [u64::MAX; WORDS]);
         [3, 1023].iter().for_each(|cpu| idle.add(*cpu));
         let found = idle.take();
-        assert!(place.has_one_of(&found) && !place.has_one_of(&idle.take()));
+        assert_eq!((place.count_of(&found), place.count_of(&idle.take())), (2, 0));
         place.set(&[2, 64]);
-        assert!(!place.has_one_of(&found));
+        assert_eq!(place.count_of(&found), 0);
         place.set(&[3]);
-        assert!(place.has_one_of(&found));
+        assert_eq!(place.count_of(&found), 1);
     }
 }

@@ -193,9 +193,9 @@ impl JobSwitch {
         self.place.set(cpus);
     }
 
-    /// Whether its processes are frozen and may use one of these CPUs.
-    pub(crate) fn could_fill(&self, idle: &[u64; 16]) -> bool {
-        self.is_frozen() && self.place.has_one_of(idle)
+    /// The number of these CPUs that its processes may use.
+    pub(crate) fn may_use(&self, cpus: &[u64; WORDS]) -> u32 {
+        self.place.count_of(cpus)
     }
 
     /// Sets whether very short turns are needed on its CPUs while it runs; returns true if that is a change.

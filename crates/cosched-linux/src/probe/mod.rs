@@ -22,7 +22,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::thread::futex;
 
-use crate::cpubits::CpuBits;
+use crate::cpubits::{CpuBits, WORDS};
 use crate::observe::monotonic_ns;
 use crate::process::open_pidfd;
 use crate::shared::{Shareable, SharedPage};
@@ -41,6 +41,8 @@ struct Page {
     period_us: AtomicU32,
     /// The time of the last switch (CLOCK_MONOTONIC, nanoseconds): a CPU counts as idle only if it was idle after this.
     since_ns: AtomicU64,
+    /// 1: idle CPUs are wanted; 0: every job that could use one has been let in.
+    wanted: AtomicU32,
     /// The CPUs that were found idle and have not been reported yet.
     idle: CpuBits,
 }
@@ -104,11 +106,24 @@ impl IdleProbe {
     /// Records a switch: only CPUs that are idle from now on count.
     pub(crate) fn note_switch(&self) {
         self.page.since_ns.store(monotonic_ns(), Relaxed);
+        self.page.wanted.store(1, Relaxed);
     }
 
-    /// Takes the CPUs that were reported idle, a bit each; `None` if there is no report.
-    pub(crate) fn take_report(&self) -> Option<[u64; 16]> {
-        rustix::io::read(&self.event, &mut [0u8; 8]).is_ok().then(|| self.page.idle.take())
+    /// Nothing is reported until the next switch.
+    pub(crate) fn rest(&self) {
+        self.page.wanted.store(0, Relaxed);
+    }
+
+    /// The time between two checks of a CPU.
+    pub(crate) fn period_ns(&self) -> u64 {
+        u64::from(self.page.period_us.load(Relaxed)) * 1000
+    }
+
+    /// Takes the CPUs that were reported idle, a bit each, and the number of reports; `None` if there is none.
+    pub(crate) fn take_report(&self) -> Option<([u64; WORDS], u64)> {
+        let mut count = [0u8; 8];
+        rustix::io::read(&self.event, &mut count).ok()?;
+        Some((self.page.idle.take(), u64::from_ne_bytes(count)))
     }
 }
 

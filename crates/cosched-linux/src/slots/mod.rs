@@ -9,6 +9,7 @@ mod boost;
 mod count;
 mod division;
 mod handoff;
+mod idle;
 mod ticks;
 mod worker;
 

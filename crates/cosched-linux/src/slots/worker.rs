@@ -16,6 +16,7 @@ use super::boost::Boost;
 use super::count::Counting;
 use super::division::Division;
 use super::handoff::Node;
+use super::idle::Idle;
 use crate::beat::Beat;
 use crate::cpubits::WORDS;
 use crate::mechanism::{Mechanism, Order, Phase};
@@ -35,6 +36,7 @@ pub(super) struct Worker {
     slot: i64,
     next_slot: Option<i64>,
     probe: Option<Box<Node<IdleProbe>>>,
+    idle: Idle,
     /// Among this many jobs at the head of the present turn's list, some use idle CPUs.
     filled: usize,
     boost: Option<Box<Node<Boost>>>,
@@ -63,6 +65,7 @@ impl Worker {
             slot: 0,
             next_slot: None,
             probe: None,
+            idle: Idle::new(),
             filled: 0,
             boost: None,
             division: None,
@@ -152,7 +155,13 @@ impl Worker {
         self.counting.switched(table, slot, &self.shared);
         self.slot = slot;
         self.next_slot = next_slot;
+        self.note_switch();
+    }
+
+    /// What was idle before now does not count, and no gang fills.
+    fn note_switch(&mut self) {
         self.filled = 0;
+        self.idle.switched();
         if let Some(probe) = &self.probe {
             probe.value.note_switch();
         }
@@ -188,7 +197,7 @@ impl Worker {
         self.counting.applied_all();
         self.slot = slot;
         self.next_slot = next_slot;
-        self.filled = 0;
+        self.note_switch();
         self.count_held();
         self.weigh(false);
         if let Some(boost) = &mut self.boost {
@@ -210,23 +219,42 @@ impl Worker {
         }
     }
 
-    /// The probe has found an idle CPU: one more job may use it, the first that has this CPU in its place.
+    /// The probe has found idle CPUs: one more job may use them, the first that has one of them in its place, if that pays.
     fn fill_if_idle(&mut self) {
         let Some(probe) = &self.probe else { return };
         let held = self.held_since_ns.is_some();
         let may = if held { self.is_divided_to_fill() } else { self.next_slot.is_some() };
-        let Some(idle) = probe.value.take_report().filter(|_| may) else { return };
+        if !self.idle.add(&probe.value) || !may {
+            return;
+        }
         let (Some(mechanism), Some(table)) = (&self.mechanism, &self.table) else { return };
         if runs_adopted(&table.value, self.slot) {
             return;
         }
+        let left_ns = self.left_ns(&table.value);
         let entry_of = |job: u16| &table.value.jobs[usize::from(job)];
-        let mut fills = fills(&table.value, self.slot, held).enumerate();
-        let Some((at, job)) = fills.find(|(_, job)| entry_of(*job).switch.could_fill(&idle)) else { return };
-        let entry = entry_of(job);
+        let fills = fills(&table.value, self.slot, held).map(entry_of).enumerate();
+        let mut frozen = fills.filter(|(_, entry)| entry.switch.is_frozen()).peekable();
+        if frozen.peek().is_none() {
+            probe.value.rest();
+        }
+        let Some((at, entry)) = frozen.find(|(_, entry)| self.idle.pays_for(&entry.switch, left_ns)) else { return };
         note(&self.shared, mechanism.value.apply(&entry.switch, Disposition::Background, entry.weight, Phase::Fill));
+        self.idle.filled(&probe.value);
         self.filled = self.filled.max(at + 1);
         self.shared.counters.fills.fetch_add(1, Relaxed);
+    }
+
+    /// How long it is until the next switch, or until this part of the slot ends.
+    fn left_ns(&self, table: &Prepared) -> u64 {
+        let boundary_ns = self.next_slot.map(|slot| table.boundary_ns(slot));
+        let end_ns = boundary_ns.into_iter().chain(self.edge_ns()).min();
+        end_ns.map_or(0, |end_ns| (end_ns - realtime_ns()).max(0) as u64)
+    }
+
+    /// When the present part of the slot ends, if slots are divided.
+    fn edge_ns(&self) -> Option<i64> {
+        self.phase().map(|(_, until_ns)| until_ns).filter(|_| self.is_divided())
     }
 
     /// Whether jobs in the background may run where the present gang does not: until the next switch, or in the held part of this slot.
@@ -265,10 +293,7 @@ impl Worker {
             stop_fillers();
             self.count_held();
         }
-        self.filled = 0;
-        if let Some(probe) = &self.probe {
-            probe.value.note_switch();
-        }
+        self.note_switch();
     }
 
     /// Whether the present moment is in the held part, and when that changes, on the wall clock. `None` where slots are not divided.
@@ -445,8 +470,7 @@ impl Worker {
             (Some(table), Some(slot)) => Some(table.value.boundary_ns(slot)),
             _ => None,
         };
-        let edge_ns = self.phase().map(|(_, until_ns)| until_ns).filter(|_| self.is_divided());
-        self.arm(boundary_ns.into_iter().chain(edge_ns).min());
+        self.arm(boundary_ns.into_iter().chain(self.edge_ns()).min());
         let now_ns = monotonic_ns();
         let beat_ns = self.beat.as_ref().map(|beat| self.beaten_at_ns + beat.lease_ns() / 4);
         let look_ns = self.boost.as_ref().and_then(|boost| boost.value.due_ns(now_ns));
