@@ -2,10 +2,12 @@
 
 use cosched_api::{Class, ErrorCode, JobRequest, JobState, KillRequest};
 use cosched_tests::users::{ANN, BOB, Sleeper, as_user, cgroups, code, empty_job, raw, start, successor_of};
-use cosched_tests::{Daemon, needs_root, procs, wait_until};
+use cosched_tests::{Daemon, bin_dir, needs_root, procs, stderr, stdout, wait_until};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 
 /// A daemon with queues: it plans and stores like a cluster with one node.
 fn start_with_queues() -> Daemon {
@@ -149,4 +151,41 @@ fn jobs_without_a_process_are_counted_where_jobs_are_kept_in_a_store() {
         assert!(ids.iter().any(|id| c.job(*id).unwrap().state == JobState::Waiting));
         assert_eq!(code(c.register(&of_all)), ErrorCode::Conflict);
     });
+}
+
+#[test]
+fn root_in_a_limited_cgroup_needs_no_configuration() {
+    let mount = procs::cgroup_mounts().into_iter().find(|mount| mount.ends_with("cpu"));
+    let (true, Some(mount)) = (needs_root(), mount) else {
+        println!("SKIPPED: there is no v1 cpu controller; tests/v2 sees how limits are kept in v2");
+        return;
+    };
+    let place = tempfile::tempdir().unwrap();
+    let name = format!("cst-own-{}", std::process::id());
+    let limited = mount.join(format!("{name}-limited"));
+    std::fs::create_dir(&limited).unwrap();
+    std::fs::write(limited.join("cpu.cfs_quota_us"), "50000").unwrap();
+    // What `cosched run` starts gets a cgroup name of its own.
+    let daemon = place.path().join("coschedd");
+    let coschedd = bin_dir().join("coschedd");
+    std::fs::write(&daemon, format!("#!/bin/sh\nexec {} --cgroup {name} \"$@\"\n", coschedd.display())).unwrap();
+    std::fs::set_permissions(&daemon, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let cosched = |words: &[&str]| {
+        let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", limited.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh"]).arg(bin_dir().join("cosched")).args(words);
+        let own = [("COSCHED_SOCKET", "socket"), ("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state")];
+        command.envs(own.map(|(name, file)| (name, place.path().join(file)))).env("COSCHED_DAEMON", &daemon);
+        command.output().unwrap()
+    };
+    let own_quota =
+        format!("cat {}$(sed -n 's/.*:cpu:\\(.*\\)/\\1/p' /proc/self/cgroup)/cpu.cfs_quota_us", mount.display());
+    let out = cosched(&["run", "--", "sh", "-c", &own_quota]);
+    let status = cosched(&["--json", "status"]);
+    if let Ok(status) = serde_json::from_slice::<cosched_api::Status>(&status.stdout) {
+        procs::signal(status.pid, rustix::process::Signal::TERM);
+        assert!(wait_until(|| procs::state(status.pid).is_none_or(|state| state == 'Z')));
+    }
+    [format!("{name}-limited"), name].iter().for_each(|name| procs::remove_tree_everywhere(name));
+    assert_eq!((out.status.code(), stdout(&out).as_str()), (Some(0), "50000\n"), "{}", stderr(&out));
 }

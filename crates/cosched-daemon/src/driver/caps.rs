@@ -4,7 +4,7 @@ use super::Driver;
 use crate::config::CallerCgroup;
 use crate::refuse::{Answer, internal, refuse};
 use cosched_api::{ErrorBody, ErrorCode};
-use cosched_linux::process::Held;
+use cosched_linux::process::{Held, facts};
 use cosched_linux::{Caps, JobCgroup, Resource};
 use std::io;
 
@@ -21,13 +21,20 @@ impl Driver {
     /// have none.
     pub(super) fn check_caps(&self, held: &Held, requeues: bool) -> Answer<Caps> {
         let caps = self.caps_left_by(held)?;
-        let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob;
+        let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob || self.is_of_its_starter(held);
         if requeues && caps != Caps::default() {
             let hint = "Leave out `--on-node-loss requeue`, or run it from a cgroup without limits.";
             return Err(refuse(ErrorCode::Unsupported, "the job cannot be requeued", told(&caps), hint));
         }
         let all_kept = caps.unkept.is_empty() && (caps.caps.is_empty() || keeps);
         if all_kept { Ok(caps) } else { Err(refused(held.pid(), &caps)) }
+    }
+
+    /// Whether this is a process of the user whose `cosched run` has started this daemon: it is his to say what his jobs have, and in a container whose
+    /// memory is limited no other daemon would do.
+    fn is_of_its_starter(&self, held: &Held) -> bool {
+        let own = rustix::process::getuid().as_raw();
+        self.identity.embedded && facts(held.pid()).is_some_and(|facts| facts.uid == own)
     }
 
     /// Applies the limits of a job's first process to the job.
