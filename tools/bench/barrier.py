@@ -1,6 +1,6 @@
 """barrier: copies of a program whose processes meet often, side by side.
 
-j copies of barrier-mpi and barrier-omp (two spinning processes each, a fixed number of meetings) under plain Linux,
+j copies of barrier-mpi and barrier-omp (two spinning processes each, or --threads, a fixed number of meetings) under plain Linux,
 cosched local and cosched gang (soft and strict), interleaved. The makespan (first start to last end, launchers
 included) of j = 2, 4 copies is divided by that of one copy alone under the same arm: j would be perfect sharing. The
 rows j=1 divide by plain Linux instead and so show what an arm costs one copy alone.
@@ -19,6 +19,7 @@ def add_arguments(parser):
     parser.add_argument("--programs-list", default="barrier-mpi,barrier-omp", metavar="P,…",
                         help="[default: %(default)s]")
     parser.add_argument("--grains", default="100,1000", metavar="US,…", help="grains in us [default: %(default)s]")
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="processes or threads of a copy [default: %(default)s]")
     parser.add_argument("--jobs", default="1,2,4", metavar="J,…", help="copies [default: %(default)s]")
     parser.add_argument("--arms", default=",".join(ARMS), metavar="A,…", help="[default: %(default)s]")
     parser.add_argument("--slot", type=int, default=100, metavar="MS", help="slot length in ms [default: %(default)s]")
@@ -35,12 +36,12 @@ def calibrated(daemon, grain_us):
     return json.loads(output)["grain_loops"]
 
 
-def command_of(daemon, program, loops, iterations):
+def command_of(daemon, program, loops, iterations, threads):
     own = [daemon.programs / program, "--wait", "spin", "--grain-loops", loops, "--iterations", iterations]
     if program == "barrier-omp":
-        return [*own, "--threads", 2]
+        return [*own, "--threads", threads]
     # Unbound: Open MPI would otherwise pin the ranks of every copy to the same cores.
-    return ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "-n", 2, *own]
+    return ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "-n", threads, *own]
 
 
 def run_once(daemon, arm, command, copies, slot_ms, limit_s):
@@ -63,7 +64,7 @@ def measure(daemon, arguments):
             print("barrier: barrier-mpi left out: Open MPI is not installed")
             continue
         for grain_us in map(int, arguments.grains.split(",")):
-            command = command_of(daemon, program, calibrated(daemon, grain_us), round(seconds * 1e6 / grain_us))
+            command = command_of(daemon, program, calibrated(daemon, grain_us), round(seconds * 1e6 / grain_us), arguments.threads)
             cases.append(case(daemon, program, grain_us, command, copies, arms, repeat, arguments))
     return {"slot_ms": arguments.slot, "limit_s": arguments.limit, "repeat": repeat, "cases": cases}
 
