@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -182,14 +183,24 @@ snapshotter = "native"
             lab_module.remove_cgroups("/run/containerd")
 
     def end_shims(self):
-        """A shim survives its containerd; each names the socket of ours."""
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (process / "cmdline").read_bytes()
-                if b"containerd-shim" in words and str(self.socket).encode() in words:
-                    os.kill(int(process.name), 9)
-            except OSError:  # It has ended meanwhile.
-                pass
+        """A shim survives its containerd; each names the socket of ours. Waits until none is left."""
+        def ended():
+            left = [int(process.name) for process in Path("/proc").glob("[0-9]*") if self.is_shim(process)]
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            return not left
+        lab_module.wait_until(ended)
+
+    def is_shim(self, process):
+        """Whether a folder of /proc is that of a shim of ours."""
+        try:
+            words = (process / "cmdline").read_bytes()
+        except OSError:  # It has ended meanwhile.
+            return False
+        return b"containerd-shim" in words and str(self.socket).encode() in words
 
 
 def remove_sockets(folder):

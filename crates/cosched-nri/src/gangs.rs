@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How often the jobs are compared with the pods while nothing is told: coschedd may have been started again, or a job released.
 const PERIOD: Duration = Duration::from_secs(2);
 /// When a pod is tried again that coschedd has refused.
-const RETRY: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_secs(10);
 /// The beginning of where our jobs come from.
 const FROM: &str = "pod ";
 
