@@ -45,6 +45,8 @@ pub(crate) struct Gangs {
     standings: BTreeMap<String, Standing>,
     /// The runtime has told what it has. Before that no job is known to be superfluous.
     is_synchronised: bool,
+    /// It has just done so: jobs of before may be superfluous.
+    is_first: bool,
     /// Why the last turn could not be finished.
     trouble: Option<String>,
 }
@@ -52,14 +54,13 @@ pub(crate) struct Gangs {
 impl Gangs {
     pub(crate) fn new(socket: SocketChoice, settings: Settings) -> Gangs {
         let (pods, standings) = Default::default();
-        Gangs { socket, settings, pods, standings, is_synchronised: false, trouble: None }
+        Gangs { socket, settings, pods, standings, is_synchronised: false, is_first: false, trouble: None }
     }
 
     /// Works until nothing can be told any more.
     pub(crate) fn run(mut self, told: &Receiver<Told>) {
         loop {
-            let has_work = self.pods.gangs().next().is_some() || self.trouble.is_some();
-            let first = if has_work {
+            let first = if self.has_gangs() || self.trouble.is_some() {
                 told.recv_timeout(PERIOD)
             } else {
                 told.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -69,11 +70,18 @@ impl Gangs {
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if self.is_synchronised {
+            // Other pods come and go, too.
+            let has_work = self.has_gangs() || self.trouble.is_some() || !self.standings.is_empty();
+            if self.is_synchronised && (has_work || self.is_first) {
+                self.is_first = false;
                 let done = self.turn();
                 self.say(done);
             }
         }
+    }
+
+    fn has_gangs(&self) -> bool {
+        self.pods.gangs().next().is_some()
     }
 
     fn hear(&mut self, told: Told) {
@@ -85,7 +93,9 @@ impl Gangs {
                 self.settings = settings;
             }
             Told::News(news) => {
-                self.is_synchronised |= matches!(news, News::All { .. });
+                let is_all = matches!(news, News::All { .. });
+                self.is_synchronised |= is_all;
+                self.is_first |= is_all;
                 self.pods.apply(news);
             }
         }
@@ -133,7 +143,7 @@ impl Gangs {
             }
         }
         for (id, pod, cgroup, wish) in missing {
-            if self.may_be_adopted(&mut client, id, pod)? {
+            if self.may_be_adopted(&mut client, (id, pod), &cgroup)? {
                 self.adopt(&mut client, (id, pod), cgroup, wish)?;
                 self.warn_of_same_name(id, pod);
             }
@@ -149,10 +159,15 @@ impl Gangs {
     }
 
     /// Whether a pod without a job is to become one now.
-    fn may_be_adopted(&mut self, client: &mut Client, id: &str, pod: &Pod) -> Result<bool, ClientError> {
+    fn may_be_adopted(
+        &mut self,
+        client: &mut Client,
+        (id, pod): (&str, &Pod),
+        cgroup: &str,
+    ) -> Result<bool, ClientError> {
         match self.standings.get(id) {
             Some(Standing::Job(job)) => match client.job(*job) {
-                Ok(ended) if ended.adopted.as_ref().is_some_and(|adopted| adopted.released) => {
+                Ok(ended) if is_released(&ended, cgroup) => {
                     tracing::info!(
                         "pod {} was released (job {job}), and stays so until it is started again",
                         pod.shown
@@ -160,7 +175,7 @@ impl Gangs {
                     self.standings.insert(id.to_owned(), Standing::Released);
                     Ok(false)
                 }
-                // A daemon with another state does not know it.
+                // A daemon with another state does not know it, or has another job of this number.
                 Ok(_) | Err(ClientError::Refused(_)) => Ok(true),
                 Err(e) => Err(e),
             },
@@ -226,6 +241,10 @@ fn release(client: &mut Client, job: &Job) -> Result<(), ClientError> {
         Err(e) => return Err(e),
     }
     Ok(())
+}
+
+fn is_released(job: &Job, cgroup: &str) -> bool {
+    job.adopted.as_ref().is_some_and(|adopted| adopted.released && adopted.cgroup.as_deref() == Some(cgroup))
 }
 
 fn cgroup_of(job: &Job) -> Option<&String> {
