@@ -11,6 +11,11 @@ pub fn answer(data: &[u8]) {
     cosched_api::fuzz::answer(data);
 }
 
+/// What labels of containers and annotations of pods ask for.
+pub fn labels(data: &[u8]) {
+    cosched_api::fuzz::labels(data);
+}
+
 /// The journal of the state directory.
 pub fn journal(data: &[u8]) {
     cosched_daemon::fuzz::journal(data);

@@ -34,7 +34,8 @@ class Install(unittest.TestCase):
                          "usr/lib/libcosched.so", "usr/lib/pkgconfig/cosched.pc", "usr/include/cosched.h",
                          "usr/include/cosched/pipeline.hpp",
                          "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service",
-                         "usr/lib/tmpfiles.d/cosched.conf"]:
+                         "usr/lib/tmpfiles.d/cosched.conf", "usr/bin/cosched-nri",
+                         "usr/share/doc/cosched/kubernetes/daemonset.yaml"]:
             self.assertIn(expected, files)
         unit = (self.stage / "usr/lib/systemd/system/coschedd.service").read_text()
         self.assertIn("\nprefix=/usr\n", "\n" + (self.stage / "usr/lib/pkgconfig/cosched.pc").read_text())

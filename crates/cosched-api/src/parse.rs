@@ -12,6 +12,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     scored.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, c)| c)
 }
 
+/// A part of the time, written as a percentage: more than 0% and at most 100%.
+pub fn part_of_time(text: &str) -> Option<f64> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent.map(|percent| percent / 100.0).filter(|part| *part > 0.0 && *part <= 1.0)
+}
+
 /// Whether a text matches a pattern, in which `*` stands for any number of characters and `one`, if there is such a character, for one.
 /// At worst it takes time proportional to the product of both lengths.
 pub fn matches(pattern: &str, text: &str, one: Option<char>) -> bool {

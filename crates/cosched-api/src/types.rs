@@ -27,6 +27,9 @@ wire! {
 }
 
 impl Class {
+    /// Every class, from the most to the least urgent.
+    pub const ALL: [Class; 4] = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
+
     /// As users write it.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,8 +3,7 @@
 //! Labels are known to the container engine alone, so it is asked, as the daemon's user. An image may have brought them: they can only ask for less than
 //! the rule gives.
 
-use crate::config::{ConfigError, Terms, wrong};
-use cosched_api::Class;
+use cosched_api::{Asking, TermError, Terms};
 use cosched_linux::answer::answer;
 use cosched_linux::kernel_agent::begin_outside;
 use serde::Deserialize;
@@ -16,12 +15,9 @@ use std::time::Duration;
 
 /// The labels that are meant.
 const PREFIX: &str = "cosched.";
-const NAMES: &str = "cosched.class, cosched.cpus, cosched.policy and cosched.share";
 /// While a container is started its engine does not answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// The longest name and value of a label of ours, in bytes.
-const LABEL_BYTES_MAX: usize = 64;
 /// Where root's daemon finds the engines: it trusts no path that others could change.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The length of an id, in hexadecimal digits.
@@ -125,76 +121,24 @@ pub(crate) fn has_containers(path: &Path) -> bool {
 
 impl Described {
     /// How its labels say that it is adopted, within what the rule gives; `None` without such labels.
-    pub(crate) fn terms(&self, rule: &Terms) -> Result<Option<Terms>, ConfigError> {
-        let mut asked = Terms::default();
-        let labels = self.labels.iter().filter(|(key, _)| key.starts_with(PREFIX));
-        if labels.clone().next().is_none() {
-            return Ok(None);
-        }
-        for (key, value) in labels {
-            match key.strip_prefix(PREFIX).unwrap_or_default() {
-                _ if [key, value].iter().any(|text| text.contains(char::is_control)) => {
-                    return Err(wrong(PREFIX, "…", "it has control characters", "Write it without them."));
-                }
-                _ if key.len().max(value.len()) > LABEL_BYTES_MAX => {
-                    let why = format!("it is longer than {LABEL_BYTES_MAX} bytes");
-                    return Err(wrong(PREFIX, "…", &why, "Shorten it."));
-                }
-                "class" => asked.set_class(key, value)?,
-                "share" => asked.set_share(key, value)?,
-                "policy" => asked.set_policy(key, value)?,
-                "cpus" => {
-                    let hint = "Write for example \"2\".";
-                    let cpus = value.parse().map_err(|_| wrong(key, value, "it is no number of CPUs", hint))?;
-                    asked.set_cpus(key, cpus)?;
-                }
-                _ => return Err(wrong(key, value, &format!("labels of cosched are {NAMES}"), "Correct its name.")),
-            }
-        }
-        within(asked, rule).map(Some)
+    pub(crate) fn terms(&self, rule: &Terms) -> Result<Option<Terms>, TermError> {
+        let asking = Asking {
+            prefix: PREFIX,
+            kind: "labels",
+            giver: "their rule gives",
+            hint: "Change the label, or the rule of `[[adopt]]`.",
+            most: rule,
+            // An image may have brought the label: a queue is named by the rule alone.
+            queues: &[],
+        };
+        asking.terms(self.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))
     }
-}
-
-/// What labels ask for, where that is no more than the rule gives; else what the rule says.
-fn within(asked: Terms, rule: &Terms) -> Result<Terms, ConfigError> {
-    let more = |key: &str, value: &str, given: String| {
-        let hint = "Change the label, or the rule of `[[adopt]]`.";
-        wrong(key, value, &format!("labels ask for no more than their rule gives, which is {given}"), hint)
-    };
-    let most = rule.class.unwrap_or(Class::Interactive);
-    if let Some(class) = asked.class.filter(|class| *class < most) {
-        return Err(more("cosched.class", class.name(), most.name().to_owned()));
-    }
-    if let Some((cpus, most)) = asked.cpus.zip(rule.cpus).filter(|(cpus, most)| cpus > most) {
-        return Err(more("cosched.cpus", &cpus.to_string(), most.to_string()));
-    }
-    if let Some((policy, given)) = asked.policy.zip(rule.policy).filter(|(policy, given)| policy != given) {
-        return Err(more("cosched.policy", policy.name(), given.name().to_owned()));
-    }
-    let percent = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
-    if let Some((share, most)) = asked.share.zip(rule.share).filter(|(share, most)| share > most) {
-        return Err(more("cosched.share", &percent(share), percent(most)));
-    }
-    if asked.share_from_quota && !rule.share_from_quota {
-        // It lifts a quota, in bursts also that of who started the container.
-        let given = rule.share.map_or_else(|| "its quota as it is".to_owned(), percent);
-        return Err(more("cosched.share", "from-quota", given));
-    }
-    let has_share = asked.share.is_some() || asked.share_from_quota;
-    Ok(Terms {
-        class: asked.class.or(rule.class),
-        share: if has_share { asked.share } else { rule.share },
-        share_from_quota: if has_share { asked.share_from_quota } else { rule.share_from_quota },
-        cpus: asked.cpus.or(rule.cpus),
-        policy: asked.policy.or(rule.policy),
-        queue: rule.queue.clone(),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_api::Policy;
+    use cosched_api::{Class, Policy};
 
     fn id() -> String {
         "0123456789abcdef".repeat(4)
@@ -271,7 +215,7 @@ mod tests {
             ("cosched.cpus", "0", "it could never run"),
             ("cosched.cpus", "-1", "no number of CPUs"),
             ("cosched.policy", "gangs", "it takes one of"),
-            ("cosched.queue", "night", "cosched.class, cosched.cpus"),
+            ("cosched.queue", "night", "labels of cosched are cosched.… with class, cpus, policy and share"),
             ("cosched.class", "\u{1b}[2J", "control characters"),
             ("cosched.class", &"x".repeat(65), "longer than 64"),
             ("cosched.policy", "gang", "which is local"),

@@ -4,11 +4,11 @@
 //! system with `User=` do, cgroups that are delegated to users do not, whatever their names. The driver hears of one cgroup at a time.
 
 use crate::call::{Call, Op, Reply};
-use crate::config::{AdoptRule, Terms};
+use crate::config::AdoptRule;
 use crate::containers::{Container, Described, Engines, has_containers};
 use crate::refuse::Answer;
 use crate::rights::Peer;
-use cosched_api::{Adopt, JobRequest, parse};
+use cosched_api::{Adopt, JobRequest, Terms, parse};
 use cosched_linux::adopt::procs_below;
 use cosched_linux::appear::{self, Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
 use std::path::{Path, PathBuf};
@@ -147,14 +147,8 @@ fn request(at: usize, terms: Terms, container: Option<Described>, path: &Path) -
     JobRequest {
         command: vec![cgroup.clone()],
         name: Some(name),
-        class: terms.class,
-        cpus: terms.cpus,
-        policy: terms.policy,
-        share_max: terms.share,
-        share_from_quota: terms.share_from_quota,
-        queue: terms.queue,
         adopt: Some(Adopt { cgroup: Some(cgroup), pid: None, from: Some(from) }),
-        ..JobRequest::default()
+        ..terms.into_request()
     }
 }
 

@@ -7,4 +7,4 @@ mod runner;
 #[path = "../../../fuzz/src/strangers.rs"]
 mod strangers;
 
-runner::targets! { strangers: request answer journal wait_page configuration stored backup repairs }
+runner::targets! { strangers: request answer labels journal wait_page configuration stored backup repairs }

@@ -1,12 +1,9 @@
 //! `[[adopt]]`: what becomes a job when it appears.
 
-use super::{ConfigError, choice};
-use crate::words;
-use cosched_api::{Class, Policy};
+use super::ConfigError;
+use cosched_api::{Terms, wrong_value};
 use serde::Deserialize;
 use std::path::PathBuf;
-
-const CLASSES: [Class; 4] = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
 
 /// A rule. What it names must all hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,49 +20,6 @@ pub(crate) struct AdoptRule {
     pub(crate) container_labels: bool,
     /// How it is adopted; for a container with labels, at most.
     pub(crate) terms: Terms,
-}
-
-/// How something is adopted.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Terms {
-    /// The job's class.
-    pub(crate) class: Option<Class>,
-    /// Its share.
-    pub(crate) share: Option<f64>,
-    /// Its share is its owner's quota.
-    pub(crate) share_from_quota: bool,
-    /// Its CPUs.
-    pub(crate) cpus: Option<u32>,
-    /// Its own policy.
-    pub(crate) policy: Option<Policy>,
-    /// Its queue.
-    pub(crate) queue: Option<String>,
-}
-
-impl Terms {
-    pub(crate) fn set_class(&mut self, key: &str, word: &str) -> Result<(), ConfigError> {
-        self.class = Some(choice(key, word, &CLASSES.map(|class| (class.name(), class)))?);
-        Ok(())
-    }
-
-    pub(crate) fn set_policy(&mut self, key: &str, word: &str) -> Result<(), ConfigError> {
-        self.policy = Some(choice(key, word, &Policy::ALL.map(|policy| (policy.name(), policy)))?);
-        Ok(())
-    }
-
-    pub(crate) fn set_share(&mut self, key: &str, text: &str) -> Result<(), ConfigError> {
-        self.share_from_quota = text == "from-quota";
-        self.share = if self.share_from_quota { None } else { Some(part(key, text)?) };
-        Ok(())
-    }
-
-    pub(crate) fn set_cpus(&mut self, key: &str, cpus: u32) -> Result<(), ConfigError> {
-        if cpus == 0 {
-            return Err(wrong(key, "0", "it could never run", "Write 1 or more, or leave it out for all."));
-        }
-        self.cpus = Some(cpus);
-        Ok(())
-    }
 }
 
 /// The table.
@@ -85,15 +39,6 @@ pub(super) struct FileAdopt {
     queue: Option<String>,
 }
 
-pub(crate) fn wrong(key: &str, value: &str, why: &str, hint: &str) -> ConfigError {
-    ConfigError {
-        what: format!("`{key} = \"{value}\"` is not possible"),
-        why: why.to_owned(),
-        hint: hint.to_owned(),
-        ..ConfigError::default()
-    }
-}
-
 impl FileAdopt {
     pub(super) fn read(self) -> Result<AdoptRule, ConfigError> {
         let FileAdopt { unit, slice, cgroup, executable, container_labels, class, share, cpus, policy, queue } = self;
@@ -107,44 +52,43 @@ impl FileAdopt {
         }
         for (key, name) in [("unit", &unit), ("slice", &slice)] {
             if let Some(name) = name.as_ref().filter(|name| name.is_empty() || name.contains('/')) {
-                return Err(wrong(key, name, "it is the name of a unit, and no path", "`cgroup` takes a path."));
+                return Err(
+                    wrong_value(key, name, "it is the name of a unit, and no path", "`cgroup` takes a path.").into()
+                );
             }
         }
         if let Some(name) = unit.as_ref().filter(|name| container_labels && name.ends_with(".service")) {
             let why = "the unit of a container is named by its id, not by the service that starts it";
-            return Err(wrong("unit", name, why, "Use slice or cgroup beside container_labels."));
+            return Err(wrong_value("unit", name, why, "Use slice or cgroup beside container_labels.").into());
         }
         if let Some(name) = slice.as_ref().filter(|name| !name.ends_with(".slice")) {
-            return Err(wrong("slice", name, "the name of a slice ends in .slice", "Write it as systemd does."));
+            return Err(
+                wrong_value("slice", name, "the name of a slice ends in .slice", "Write it as systemd does.").into()
+            );
         }
         let is_path = |path: &&String| path.len() > 1 && path.starts_with('/') && !path.contains("//");
         if let Some(path) = cgroup.as_ref().filter(|path| !is_path(path)) {
             let why = "it is a path below the root of the cgroups, as in /proc/PID/cgroup";
-            return Err(wrong("cgroup", path, why, "Write for example \"/system.slice/render-*.service\"."));
+            return Err(
+                wrong_value("cgroup", path, why, "Write for example \"/system.slice/render-*.service\".").into()
+            );
         }
         if let Some(path) = executable.as_ref().filter(|path| !path.is_absolute()) {
-            return Err(wrong("executable", &path.to_string_lossy(), "it is no full path", "Begin it with a /."));
+            return Err(
+                wrong_value("executable", &path.to_string_lossy(), "it is no full path", "Begin it with a /.").into()
+            );
         }
-        let mut terms = Terms { queue, ..Terms::default() };
-        class.map(|word| terms.set_class("class", &word)).transpose()?;
-        share.map(|text| terms.set_share("share", &text)).transpose()?;
-        cpus.map(|cpus| terms.set_cpus("cpus", cpus)).transpose()?;
-        policy.map(|word| terms.set_policy("policy", &word)).transpose()?;
+        let terms = Terms::read(class.as_deref(), share.as_deref(), cpus, policy.as_deref())?;
+        let terms = Terms { queue, ..terms };
         Ok(AdoptRule { unit, slice, cgroup, executable, container_labels, terms })
     }
-}
-
-fn part(key: &str, text: &str) -> Result<f64, ConfigError> {
-    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let share = percent.map(|percent| percent / 100.0).filter(|part| words::slot_share(*part).is_ok());
-    let why = "a share is more than 0% and at most 100% of the time, or from-quota";
-    share.ok_or_else(|| wrong(key, text, why, "Write for example \"50%\"."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Config;
     use super::*;
+    use cosched_api::{Class, Policy};
 
     #[test]
     fn a_rule_says_what_is_adopted_and_how() {

@@ -6,7 +6,7 @@ mod limits;
 mod place;
 mod reserve;
 
-pub(crate) use adopt::{AdoptRule, Terms, wrong};
+pub(crate) use adopt::AdoptRule;
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
 pub(crate) use limits::{CallerCgroup, Limits};
 pub(crate) use reserve::Reserve;
@@ -14,6 +14,7 @@ pub(crate) use reserve::Reserve;
 use crate::calendar::Calendar;
 use crate::privacy::{self, PrivateData};
 use crate::words::{core_policy, core_sharing};
+use cosched_api::{TermError, choice};
 use cosched_core::{Packing, Policy, Shares, Sharing};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -97,7 +98,7 @@ pub(crate) enum WithoutCgroups {
 }
 
 fn without_cgroups(word: &str) -> Result<WithoutCgroups, ConfigError> {
-    choice("without_cgroups", word, &[("signals", WithoutCgroups::Signals), ("refuse", WithoutCgroups::Refuse)])
+    Ok(choice("without_cgroups", word, &[("signals", WithoutCgroups::Signals), ("refuse", WithoutCgroups::Refuse)])?)
 }
 
 impl Default for Config {
@@ -366,17 +367,10 @@ fn range(key: &str, value: &str, valid: &str) -> ConfigError {
     }
 }
 
-fn choice<T: Copy>(key: &str, value: &str, valid: &[(&str, T)]) -> Result<T, ConfigError> {
-    if let Some((_, v)) = valid.iter().find(|(name, _)| *name == value) {
-        return Ok(*v);
+impl From<TermError> for ConfigError {
+    fn from(TermError { what, why, hint }: TermError) -> ConfigError {
+        ConfigError { what, why, hint, ..ConfigError::default() }
     }
-    let names: Vec<&str> = valid.iter().map(|(n, _)| *n).collect();
-    Err(ConfigError {
-        what: format!("`{key} = \"{value}\"` is not possible"),
-        why: format!("it takes one of: {}", names.join(", ")),
-        hint: nearest(value, &names),
-        ..ConfigError::default()
-    })
 }
 
 fn working_hours(texts: &[String]) -> Result<Calendar, ConfigError> {
@@ -425,13 +419,6 @@ fn set_duration(target: &mut Duration, key: &str, text: Option<String>) -> Resul
         ..ConfigError::default()
     })?;
     Ok(())
-}
-
-fn nearest(word: &str, valid: &[&str]) -> String {
-    match cosched_api::parse::nearest(word, valid.iter().copied()) {
-        Some(near) => format!("Did you mean `{near}`?"),
-        None => format!("Valid are: {}.", valid.join(", ")),
-    }
 }
 
 #[cfg(test)]

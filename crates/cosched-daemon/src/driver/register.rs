@@ -155,9 +155,10 @@ impl Live {
     pub(super) fn of_record(cgroup: cosched_linux::JobCgroup, record: &Record, place: Place) -> Live {
         Live {
             quota: cgroup.quota(),
+            // What was adopted, or found again, has used CPU time before.
+            sampled: (Instant::now(), cgroup.cpu_time_ns().unwrap_or(0)),
             cgroup,
             place,
-            sampled: (Instant::now(), 0),
             cpu_percent: None,
             dropped: false,
             ledger: super::shares::Ledger::default(),
