@@ -1,6 +1,6 @@
 //! `[[adopt]]`: what becomes a job when it appears.
 
-use super::{ConfigError, choice};
+use super::{ConfigError, choice, error};
 use crate::words;
 use cosched_api::{Class, Policy};
 use serde::Deserialize;
@@ -86,24 +86,16 @@ pub(super) struct FileAdopt {
 }
 
 pub(crate) fn wrong(key: &str, value: &str, why: &str, hint: &str) -> ConfigError {
-    ConfigError {
-        what: format!("`{key} = \"{value}\"` is not possible"),
-        why: why.to_owned(),
-        hint: hint.to_owned(),
-        ..ConfigError::default()
-    }
+    error(format!("`{key} = \"{value}\"` is not possible"), why, hint)
 }
 
 impl FileAdopt {
     pub(super) fn read(self) -> Result<AdoptRule, ConfigError> {
         let FileAdopt { unit, slice, cgroup, executable, container_labels, class, share, cpus, policy, queue } = self;
         if unit.is_none() && slice.is_none() && cgroup.is_none() && !container_labels {
-            return Err(ConfigError {
-                what: "`[[adopt]]` names nothing that could appear".to_owned(),
-                why: "a rule has one of unit, slice, cgroup and container_labels, also beside executable".to_owned(),
-                hint: "Write for example unit = \"llama@*.service\".".to_owned(),
-                ..ConfigError::default()
-            });
+            let why = "a rule has one of unit, slice, cgroup and container_labels, also beside executable";
+            let hint = "Write for example unit = \"llama@*.service\".";
+            return Err(error("`[[adopt]]` names nothing that could appear", why, hint));
         }
         for (key, name) in [("unit", &unit), ("slice", &slice)] {
             if let Some(name) = name.as_ref().filter(|name| name.is_empty() || name.contains('/')) {
