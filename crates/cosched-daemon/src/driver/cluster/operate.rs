@@ -6,10 +6,10 @@
 use super::super::{Driver, Reply, machine};
 use super::Cluster;
 use crate::config::{fair_share_of, queue_of};
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, conflict, invalid};
 use crate::rights::Peer;
 use crate::words;
-use cosched_api::{ErrorBody, ErrorCode, LoadList, NodeLoad, PolicyRequest, Queue, QueuesRequest};
+use cosched_api::{ErrorBody, LoadList, NodeLoad, PolicyRequest, Queue, QueuesRequest};
 use cosched_cluster::wire::{self, Ack, Ask, Measured};
 use cosched_cluster::{Moment, check_name};
 use cosched_core::cluster::{Config, JobRecord, Stage};
@@ -122,7 +122,7 @@ impl Cluster {
 
 fn silent(name: &str) -> ErrorBody {
     let why = "it has joined, and has not reported its load yet";
-    refuse(ErrorCode::Conflict, format!("the load of node {name} is not known"), why, "Ask again in a moment.")
+    conflict(format!("the load of node {name} is not known"), why, "Ask again in a moment.")
 }
 
 /// Checks the settings of fair share.
@@ -206,10 +206,6 @@ pub(super) fn shares(request: &PolicyRequest, present: Option<&Config>) -> Optio
     let working = request.shares.map_or_else(|| (&present.working).into(), words::shares);
     let off = request.off_hours.map_or_else(|| (&present.off).into(), words::shares);
     (request.shares.is_some() || request.off_hours.is_some()).then_some(Ask::Shares { working, off })
-}
-
-fn invalid(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
-    refuse(ErrorCode::Invalid, what, why, hint)
 }
 
 #[cfg(test)]
