@@ -8,12 +8,9 @@ pub use fits::{ClassFits, GAP_S_MAX, SampleFit};
 use super::classes::SizeClass;
 use super::swf::{ReadReport, Record, SwfHeader};
 use super::trace_job::TraceJob;
-pub use crate::metrics::quantile;
+pub use crate::metrics::{BOUND_S, quantile};
 use fits::fits;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The threshold of the bounded slowdown, s.
-pub const BOUND_S: f64 = 10.0;
 
 /// The statistics of a log. Times are in s from the log's start.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
