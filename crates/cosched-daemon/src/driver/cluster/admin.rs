@@ -58,11 +58,7 @@ impl Work {
         let read = async {
             let mut link = Link::new(&self.config, REACH_TIME)?;
             let (_, done) = link.once(read_all(&self.known.keys)).await?;
-            let entries = done.into_iter().find_map(|done| match done {
-                Done::Got(entries) => Some(entries),
-                _ => None,
-            });
-            Ok((link, entries.unwrap_or_default()))
+            Ok((link, done.into_iter().flat_map(Done::entries).collect()))
         };
         read.await.map_err(|e: anyhow::Error| {
             let hint = "Nothing was changed. Ask again when etcd answers.";

@@ -153,7 +153,7 @@ fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
     }
     let known = |queue| {
         let queue = queue_of(queue).map_err(|(wrong, why, hint)| invalid(what, format!("{wrong}: {why}"), hint))?;
-        Ok(wire::Queue::from(&queue))
+        Ok(wire::Queue::from(queue))
     };
     queues.into_iter().map(known).collect()
 }
@@ -203,8 +203,8 @@ fn check_dead_after(request: &PolicyRequest, lease: Duration) -> Answer<()> {
 /// The shares of the classes, where they are to change; shares that are not given stay.
 pub(super) fn shares(request: &PolicyRequest, present: Option<&Config>) -> Option<Ask> {
     let present = present.cloned().unwrap_or_default();
-    let working = request.shares.map_or_else(|| (&present.working).into(), words::shares);
-    let off = request.off_hours.map_or_else(|| (&present.off).into(), words::shares);
+    let working = request.shares.map_or_else(|| present.working.into(), words::shares);
+    let off = request.off_hours.map_or_else(|| present.off.into(), words::shares);
     (request.shares.is_some() || request.off_hours.is_some()).then_some(Ask::Shares { working, off })
 }
 
@@ -236,7 +236,7 @@ mod tests {
         assert!(check_policy(&PolicyRequest { off_hours: worth(0), ..ok.clone() }, LEASE).is_err());
         let present = Config::default();
         let Some(Ask::Shares { working, off }) = shares(&ok, Some(&present)) else { panic!("they change") };
-        assert_eq!((working.batch, off), (3, (&present.off).into()));
+        assert_eq!((working.batch, off), (3, present.off.into()));
         assert_eq!(shares(&PolicyRequest::default(), Some(&present)), None);
     }
 }
