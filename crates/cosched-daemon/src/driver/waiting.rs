@@ -92,7 +92,7 @@ impl Driver {
         let mut waiting = record.waiting.clone()?;
         let Some(page) = live.and_then(|l| l.page.as_ref()) else { return Some(waiting) };
         fill(&mut waiting, page);
-        waiting.page = Some(page.path().display().to_string());
+        waiting.page = Some(page.path.display().to_string());
         Some(waiting)
     }
 }
@@ -110,7 +110,7 @@ fn fill(waiting: &mut JobWaiting, page: &WaitPage) {
     let counts = page.read();
     waiting.mode = match waiting.asked.mode {
         WaitMode::Micro => WaitMode::Micro,
-        _ => page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode)),
+        _ => page.ordered.map_or(WaitMode::Busy, |orders| mode_of(orders.mode)),
     };
     waiting.processes = counts.processes;
     waiting.polls = counts.polls;
