@@ -4,7 +4,7 @@ use crate::budget::{Budget, Held};
 use crate::events::EVENT_BYTES_MAX;
 use crate::guest::Caller;
 use crate::http::failure;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, invalid, refuse};
 use crate::rights::{Peer, Rights};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
@@ -170,12 +170,12 @@ fn length(request: &Request, most: usize) -> Answer<usize> {
 
 fn too_long(most: usize) -> cosched_api::ErrorBody {
     let why = format!("it has more than {} KiB", most >> 10);
-    refuse(ErrorCode::Invalid, "the request is too long", why, "Put long texts into files, and name the files.")
+    invalid("the request is too long", why, "Put long texts into files, and name the files.")
 }
 
 fn too_slow() -> cosched_api::ErrorBody {
     let hint = "Send it in one piece; `request_time` in [limits] says how long it may take.";
-    refuse(ErrorCode::Invalid, "the request is incomplete", "its body did not arrive in time", hint)
+    invalid("the request is incomplete", "its body did not arrive in time", hint)
 }
 
 fn over_budget() -> cosched_api::ErrorBody {

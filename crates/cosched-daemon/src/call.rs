@@ -94,13 +94,8 @@ impl Op {
             Op::Show(id) | Op::Wait(id) | Op::Events(id) | Op::Suspend(id) | Op::Resume(id) | Op::Release(id) => {
                 Some(*id)
             }
-            Op::Exit(id, _) => Some(*id),
-            Op::Kill(id, _) => Some(*id),
-            Op::Share(id, _) => Some(*id),
-            Op::Class(id, _) => Some(*id),
-            Op::Resources(id, _) => Some(*id),
-            Op::AddProcess(id, _) | Op::RemoveProcess(id, _) => Some(*id),
-            Op::Policy(id, _) => Some(*id),
+            Op::Exit(id, _) | Op::Kill(id, _) | Op::Share(id, _) | Op::Class(id, _) | Op::Resources(id, _) => Some(*id),
+            Op::AddProcess(id, _) | Op::RemoveProcess(id, _) | Op::Policy(id, _) => Some(*id),
             Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
             Op::Repair(_) | Op::Export | Op::Import(_) => None,
             Op::MachinePolicy(_) | Op::Samples | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,

@@ -5,12 +5,12 @@
 
 use crate::clock::unix_ms;
 use crate::privacy::Privacy;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, invalid};
 use crate::rights::Peer;
 use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use cosched_api::{ErrorCode, EventKind, JobEvent, PlanEvent, StreamEvent, Warning};
+use cosched_api::{EventKind, JobEvent, PlanEvent, StreamEvent, Warning};
 use hyper::body::{Body as HttpBody, Frame};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -222,12 +222,7 @@ fn sent(kind: EventKind, instance: u64, seq: u64, json: &Bytes) -> Bytes {
 
 fn not_an_id(text: &str) -> cosched_api::ErrorBody {
     let what = format!("`{}` is not the id of an event", text.chars().take(80).collect::<String>());
-    refuse(
-        ErrorCode::Invalid,
-        what,
-        "an id is the text after `id:` in the stream",
-        "Leave it out to start with the present state.",
-    )
+    invalid(what, "an id is the text after `id:` in the stream", "Leave it out to start with the present state.")
 }
 
 /// The body of a stream.

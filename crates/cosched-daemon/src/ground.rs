@@ -42,7 +42,7 @@ pub(crate) fn cgroups(name: &str) -> anyhow::Result<(Layout, Place)> {
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         bail!("`{name}` cannot be the name of a cgroup. Use letters, digits and dashes");
     }
-    let layout = Layout::detect().map_err(|e| NoPlace::from(e.0))?;
+    let layout = Layout::detect().map_err(NoPlace::from)?;
     let place = match instance::is_root() {
         true => Place::Root { name: name.to_owned() },
         false => Place::own_delegated(&layout, name).map_err(NoPlace::from)?,

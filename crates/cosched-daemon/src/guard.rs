@@ -7,7 +7,7 @@ use cosched_linux::guard::{Guard, GuardOptions, spawn_guard};
 use cosched_linux::kernel_agent::KernelAgent;
 use cosched_linux::thaw::ThawPaths;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -17,10 +17,13 @@ pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// The guard, and the kernel agent as a last resort.
 pub(crate) struct GuardKeeper {
-    exe: PathBuf,
+    /// The program of the guard, which is also the gate of other processes.
+    pub(crate) exe: PathBuf,
     paths: ThawPaths,
-    beat: Arc<Beat>,
-    fences: PathBuf,
+    /// The page of the daemon's heartbeat.
+    pub(crate) beat: Arc<Beat>,
+    /// The file of deadlines for jobs that other nodes will start again.
+    pub(crate) fences: PathBuf,
     /// The guard, and its pidfd in the event loop.
     guard: Option<(Guard, AsyncFd<OwnedFd>)>,
     agent: Result<KernelAgent, String>,
@@ -68,19 +71,9 @@ impl GuardKeeper {
         Ok((guard, pidfd))
     }
 
-    /// The page of the daemon's heartbeat.
-    pub(crate) fn beat(&self) -> &Beat {
-        &self.beat
-    }
-
     /// The process number of the guard, while it lives.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.guard.as_ref().map(|(guard, _)| guard.pid())
-    }
-
-    /// The program of the guard, which is also the gate of other processes.
-    pub(crate) fn exe(&self) -> &Path {
-        &self.exe
     }
 
     /// Moves a child of the daemon out of the kernel agent's cgroup: only the daemon and its guard count there.
@@ -91,11 +84,6 @@ impl GuardKeeper {
     /// Why the kernel agent is not armed; `None` when it is.
     pub(crate) fn kernel_agent(&self) -> Option<&str> {
         self.agent.as_ref().err().map(String::as_str)
-    }
-
-    /// The file of deadlines for jobs that other nodes will start again.
-    pub(crate) fn fences(&self) -> &Path {
-        &self.fences
     }
 
     /// For an orderly end, when everything has been thawed: the agent is no longer needed, nor the guard, unless it has jobs to end at their

@@ -35,7 +35,8 @@ impl Caller {
 #[derive(Debug)]
 pub(crate) struct Guest<S> {
     stream: S,
-    caller: Caller,
+    /// The process at the other end.
+    pub(crate) caller: Caller,
     /// The time limit until the client reads a part of the pending data.
     patience: Duration,
     /// The deadline, while data are pending.
@@ -47,11 +48,6 @@ impl<S> Guest<S> {
     /// A connection with its place among the counted ones.
     pub(crate) fn new(stream: S, caller: Caller, patience: Duration, place: Option<Place>) -> Guest<S> {
         Guest { stream, caller, patience, stuck: None, _place: place }
-    }
-
-    /// The process at the other end.
-    pub(crate) fn caller(&self) -> Caller {
-        self.caller
     }
 
     /// Stops the timer when a write made progress, and starts it when the write is pending.

@@ -7,7 +7,7 @@ use crate::call::{Call, Op, Reply};
 use crate::events::EventLog;
 use crate::guest::Caller;
 use crate::privacy::Privacy;
-use crate::refuse::{Answer, internal, refuse};
+use crate::refuse::{Answer, internal, invalid, not_found, unsupported};
 use crate::rights::{Peer, Rights};
 use crate::sizes;
 use axum::body::Bytes;
@@ -16,7 +16,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{MethodFilter, MethodRouter, get, on, post, put};
 use axum::{Json, Router};
 use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, Job, JobRequest, VERSION_HEADER};
 use serde::Deserialize;
@@ -39,8 +39,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         let text =
             Path::<String>::from_request_parts(parts, state).await.map_or_else(|_| String::new(), |Path(text)| text);
         text.parse().map(Id).map_err(|_| {
-            failure(refuse(
-                ErrorCode::Invalid,
+            failure(invalid(
                 format!("`{text}` is not a job's id"),
                 "an id is a number",
                 "GET /v1/jobs lists the jobs with their ids.",
@@ -57,8 +56,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Response> {
         Query::<T>::from_request_parts(parts, state).await.map(|Query(query)| Asked(query)).map_err(|e| {
-            failure(refuse(
-                ErrorCode::Invalid,
+            failure(invalid(
                 "the part after `?` is not valid for this path",
                 e.body_text(),
                 "docs/schema/openapi.json shows each parameter.",
@@ -105,35 +103,38 @@ type From = ConnectInfo<Caller>;
 /// All the paths of the API; docs/schema/openapi.json describes them.
 pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
     Router::new()
-        .route("/v1/status", get(status))
-        .route("/v1/version", get(version))
+        .route("/v1/status", plain(|| Op::Status))
+        .route("/v1/version", plain(|| Op::Version))
         .route("/v1/load", get(load))
-        .route("/v1/loads", get(loads))
-        .route("/v1/queues", put(queues))
-        .route("/v1/cluster/repair", post(repair))
-        .route("/v1/cluster/export", get(export))
+        .route("/v1/loads", plain(|| Op::Loads))
+        .route("/v1/queues", body(MethodFilter::PUT, Op::Queues))
+        .route("/v1/cluster/repair", body(MethodFilter::POST, Op::Repair))
+        .route("/v1/cluster/export", plain(|| Op::Export))
         .route("/v1/cluster/import", post(import))
-        .route("/v1/policy", put(machine_policy))
+        .route("/v1/policy", body(MethodFilter::PUT, Op::MachinePolicy))
         .route("/v1/nodes/{name}", put(node))
         .route("/v1/jobs", get(list).post(register))
         .route("/v1/ended", get(ended))
-        .route("/v1/jobs/{id}", get(show))
-        .route("/v1/jobs/{id}/exit", post(exit))
-        .route("/v1/jobs/{id}/suspend", post(suspend))
-        .route("/v1/jobs/{id}/resume", post(resume))
-        .route("/v1/jobs/{id}/kill", post(kill))
-        .route("/v1/jobs/{id}/class", post(class))
-        .route("/v1/jobs/{id}/share", post(share))
-        .route("/v1/jobs/{id}/release", post(release))
-        .route("/v1/jobs/{id}/resources", post(resources))
-        .route("/v1/jobs/{id}/processes", post(add_process).delete(remove_process))
-        .route("/v1/jobs/{id}/policy", post(policy))
+        .route("/v1/jobs/{id}", of_job(MethodFilter::GET, Op::Show))
+        .route("/v1/jobs/{id}/exit", job_body(MethodFilter::POST, Op::Exit))
+        .route("/v1/jobs/{id}/suspend", of_job(MethodFilter::POST, Op::Suspend))
+        .route("/v1/jobs/{id}/resume", of_job(MethodFilter::POST, Op::Resume))
+        .route("/v1/jobs/{id}/kill", job_body(MethodFilter::POST, Op::Kill))
+        .route("/v1/jobs/{id}/class", job_body(MethodFilter::POST, Op::Class))
+        .route("/v1/jobs/{id}/share", job_body(MethodFilter::POST, Op::Share))
+        .route("/v1/jobs/{id}/release", of_job(MethodFilter::POST, Op::Release))
+        .route("/v1/jobs/{id}/resources", job_body(MethodFilter::POST, Op::Resources))
+        .route(
+            "/v1/jobs/{id}/processes",
+            job_body(MethodFilter::POST, Op::AddProcess).merge(job_body(MethodFilter::DELETE, Op::RemoveProcess)),
+        )
+        .route("/v1/jobs/{id}/policy", job_body(MethodFilter::POST, Op::Policy))
         .route("/v1/jobs/{id}/wait", get(wait))
-        .route("/v1/jobs/{id}/events", get(events))
+        .route("/v1/jobs/{id}/events", of_job(MethodFilter::GET, Op::Events))
         .route(STREAM_PATH, get(stream))
-        .route("/v1/samples", get(samples))
-        .route("/v1/limits", get(limits))
-        .route("/metrics", get(metrics))
+        .route("/v1/samples", plain(|| Op::Samples))
+        .route("/v1/limits", plain(|| Op::Limits))
+        .route("/metrics", plain(|| Op::Metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_path)
         .with_state(desk)
@@ -150,12 +151,26 @@ pub(crate) fn metrics_router(desk: Desk) -> Router {
         .with_state(desk)
 }
 
-async fn metrics(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Metrics).await
+/// `GET`, without parameters.
+fn plain(op: fn() -> Op) -> MethodRouter<Desk> {
+    get(move |calls: Calls, from: From| ask(calls, from, op()))
 }
 
-async fn samples(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Samples).await
+/// A request that is all in its body.
+fn body<T: DeserializeOwned + Send + 'static>(method: MethodFilter, op: fn(T) -> Op) -> MethodRouter<Desk> {
+    on(method, async move |calls: Calls, from: From, body: Bytes| with_body(calls, from, &body, op).await)
+}
+
+/// A request about the job of the path.
+fn of_job(method: MethodFilter, op: fn(u64) -> Op) -> MethodRouter<Desk> {
+    on(method, move |calls: Calls, from: From, Id(id): Id| ask(calls, from, op(id)))
+}
+
+/// The same with a body.
+fn job_body<T: DeserializeOwned + Send + 'static>(method: MethodFilter, op: fn(u64, T) -> Op) -> MethodRouter<Desk> {
+    on(method, async move |calls: Calls, from: From, Id(id): Id, body: Bytes| {
+        with_body(calls, from, &body, |request| op(id, request)).await
+    })
 }
 
 #[derive(Deserialize)]
@@ -183,18 +198,6 @@ async fn stream(
     }
 }
 
-async fn limits(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Limits).await
-}
-
-async fn status(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Status).await
-}
-
-async fn version(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Version).await
-}
-
 #[derive(Deserialize)]
 pub(crate) struct LoadQuery {
     node: Option<String>,
@@ -202,22 +205,6 @@ pub(crate) struct LoadQuery {
 
 async fn load(calls: Calls, from: From, Asked(query): Asked<LoadQuery>) -> Response {
     ask(calls, from, Op::Load { node: query.node }).await
-}
-
-async fn loads(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Loads).await
-}
-
-async fn queues(calls: Calls, from: From, body: Bytes) -> Response {
-    with_body(calls, from, &body, Op::Queues).await
-}
-
-async fn repair(calls: Calls, from: From, body: Bytes) -> Response {
-    with_body(calls, from, &body, Op::Repair).await
-}
-
-async fn export(calls: Calls, from: From) -> Response {
-    ask(calls, from, Op::Export).await
 }
 
 /// A backup is long, and its body has been read by now; for users who may not import one the limit was that of any other request.
@@ -228,10 +215,6 @@ async fn import(calls: Calls, from: From, request: Request) -> Response {
 
 async fn node(calls: Calls, from: From, Path(name): Path<String>, body: Bytes) -> Response {
     with_body(calls, from, &body, |request| Op::Node(name, request)).await
-}
-
-async fn machine_policy(calls: Calls, from: From, body: Bytes) -> Response {
-    with_body(calls, from, &body, Op::MachinePolicy).await
 }
 
 #[derive(Deserialize)]
@@ -283,58 +266,6 @@ async fn register(calls: Calls, from: From, body: Bytes) -> Response {
     }
 }
 
-async fn show(calls: Calls, from: From, Id(id): Id) -> Response {
-    ask(calls, from, Op::Show(id)).await
-}
-
-async fn exit(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |report| Op::Exit(id, report)).await
-}
-
-async fn suspend(calls: Calls, from: From, Id(id): Id) -> Response {
-    ask(calls, from, Op::Suspend(id)).await
-}
-
-async fn resume(calls: Calls, from: From, Id(id): Id) -> Response {
-    ask(calls, from, Op::Resume(id)).await
-}
-
-async fn release(calls: Calls, from: From, Id(id): Id) -> Response {
-    ask(calls, from, Op::Release(id)).await
-}
-
-async fn kill(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::Kill(id, request)).await
-}
-
-async fn share(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::Share(id, request)).await
-}
-
-async fn class(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::Class(id, request)).await
-}
-
-async fn resources(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::Resources(id, request)).await
-}
-
-async fn add_process(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::AddProcess(id, request)).await
-}
-
-async fn remove_process(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::RemoveProcess(id, request)).await
-}
-
-async fn policy(calls: Calls, from: From, Id(id): Id, body: Bytes) -> Response {
-    with_body(calls, from, &body, |request| Op::Policy(id, request)).await
-}
-
-async fn events(calls: Calls, from: From, Id(id): Id) -> Response {
-    ask(calls, from, Op::Events(id)).await
-}
-
 #[derive(Deserialize)]
 pub(crate) struct WaitQuery {
     timeout_ms: Option<u64>,
@@ -350,12 +281,7 @@ async fn wait(calls: Calls, from: From, Id(id): Id, Asked(query): Asked<WaitQuer
 
 async fn no_such_path(method: axum::http::Method, uri: axum::http::Uri) -> Response {
     let what = format!("there is no {method} {}", uri.path());
-    failure(refuse(
-        ErrorCode::NotFound,
-        what,
-        "The API has no such path or method",
-        "docs/schema/openapi.json lists all paths.",
-    ))
+    failure(not_found(what, "The API has no such path or method", "docs/schema/openapi.json lists all paths."))
 }
 
 /// Every answer contains the version of the interface; a client of another major version is refused with an explanation.
@@ -363,14 +289,12 @@ async fn check_version(request: Request, next: Next) -> Response {
     let named = request.headers().get(VERSION_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let mut response = match ApiVersion::of_header(named.as_deref()) {
         Ok(client) if client.major == API_VERSION.major => next.run(request).await,
-        Ok(client) => failure(refuse(
-            ErrorCode::Unsupported,
+        Ok(client) => failure(unsupported(
             format!("this program uses version {client} of the API, the daemon version {API_VERSION}"),
             "versions with different major numbers are incompatible",
             "Install program and daemon from the same release, and restart the daemon; jobs keep running meanwhile.",
         )),
-        Err(text) => failure(refuse(
-            ErrorCode::Invalid,
+        Err(text) => failure(invalid(
             format!("`{text}` is not a version of the API"),
             format!("the header {VERSION_HEADER} says MAJOR.MINOR"),
             format!("Send {API_VERSION}, or leave the header out."),
@@ -393,7 +317,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|e| {
         let hint = "docs/schema/openapi.json shows each body.";
-        refuse(ErrorCode::Invalid, "the request's body is not valid for this path", e.to_string(), hint)
+        invalid("the request's body is not valid for this path", e.to_string(), hint)
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::Args;
 use crate::config::Config;
+use crate::journal::unless_gone;
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::{Tree, private};
@@ -125,12 +126,8 @@ fn bind(path: &Path) -> anyhow::Result<UnixListener> {
         make_dir(dir)?;
     }
     // No daemon answers: the socket is left over from a daemon that was killed.
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(e).with_context(|| format!("a stale socket at {} cannot be removed", path.display()));
-        }
-        _ => (),
-    }
+    unless_gone(std::fs::remove_file(path))
+        .with_context(|| format!("a stale socket at {} cannot be removed", path.display()))?;
     // Removes the sign that the last daemon here was one on demand.
     let _ = std::fs::remove_file(cosched_api::lock_of(path));
     let listener = UnixListener::bind(path)

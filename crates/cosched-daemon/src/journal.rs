@@ -148,13 +148,15 @@ pub(crate) fn was_begun(path: &Path) -> bool {
 /// # Errors
 /// Of the file system.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    for path in [path.to_owned(), mark::path(path)] {
-        match std::fs::remove_file(path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => (),
-        }
-    }
-    Ok(())
+    [path.to_owned(), mark::path(path)].iter().try_for_each(|path| unless_gone(std::fs::remove_file(path)))
+}
+
+/// What was to be removed and was not there is gone, too.
+///
+/// # Errors
+/// The others.
+pub(crate) fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
 }
 
 /// Reads a journal without changing anything: the changes, and the number of damaged lines.

@@ -1,5 +1,6 @@
-//! The record of a job: the part that outlives the daemon. Its form on the disk is in `stored.rs`.
+//! The record of a job: the part that outlives the daemon, as it is in a line of the journal. The forms of what it has of the API are in `stored.rs`.
 
+use crate::stored::{self, As, Each, Maybe, Version};
 use crate::words::{core_class, core_policy, slot_share};
 use cosched_api::{Class, Event, ExitStatus, JobRequest, JobWaiting, NodeResources, OutOfMemory, Policy};
 use cosched_cluster::wire::{Ask, Decided};
@@ -15,8 +16,10 @@ const RECORD_BYTES: usize = 768;
 const EVENTS_MAX: usize = 200;
 
 /// A job as the store keeps it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
+    #[serde(default)]
+    pub(crate) version: Version,
     /// Never used again in this state directory.
     pub(crate) id: u64,
     /// For display.
@@ -24,14 +27,18 @@ pub(crate) struct Record {
     /// Its owner.
     pub(crate) uid: u32,
     /// Its class.
+    #[serde(with = "As::<stored::Class>")]
     pub(crate) class: Class,
     /// Its own policy, if it does not follow the machine's.
+    #[serde(default, with = "Maybe::<stored::Policy>")]
     pub(crate) own_policy: Option<Policy>,
     /// The limit on its part of the slots, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share_permille: Option<u32>,
     /// The number of CPUs that it uses at a time.
     pub(crate) cpus: u32,
     /// It has its cores to itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) exclusive_cores: bool,
     /// Declared memory, in bytes.
     pub(crate) mem_bytes: Option<u64>,
@@ -52,6 +59,7 @@ pub(crate) struct Record {
     /// A user or an administrator stopped it.
     pub(crate) suspended: bool,
     /// How its main process ended.
+    #[serde(default, with = "Maybe::<stored::ExitStatus>")]
     pub(crate) exit: Option<ExitStatus>,
     /// When its last process ended.
     pub(crate) ended_unix_ms: Option<u64>,
@@ -62,43 +70,61 @@ pub(crate) struct Record {
     /// The most memory it used, at its end.
     pub(crate) memory_peak_bytes: Option<u64>,
     /// How many of its processes were killed for lack of memory, at its end.
+    #[serde(default, with = "Maybe::<stored::OutOfMemory>", skip_serializing_if = "Option::is_none")]
     pub(crate) out_of_memory: Option<OutOfMemory>,
     /// Its events.
+    #[serde(with = "Each::<stored::Event>")]
     pub(crate) events: Vec<Event>,
     /// How its processes wait; the counts are those at its end.
+    #[serde(default, with = "Maybe::<stored::JobWaiting>")]
     pub(crate) waiting: Option<JobWaiting>,
     /// How often it was boosted, at its end.
+    #[serde(default)]
     pub(crate) boosts: u64,
     /// The resources that it was given on each node, when it requested them node by node.
+    #[serde(default, with = "Each::<stored::NodeResources>")]
     pub(crate) nodes: Vec<NodeResources>,
     /// It was registered without a process: no launcher reports how its main process ends.
+    #[serde(default)]
     pub(crate) by_api: bool,
     /// An administrator registered it.
+    #[serde(default)]
     pub(crate) by_admin: bool,
     /// Administrators' decisions about it.
+    #[serde(default, skip_serializing_if = "Decided::is_none")]
     pub(crate) decided: Decided,
     /// The cgroups in which its first process was before; processes that leave the job are moved there.
+    #[serde(default)]
     pub(crate) origin: Option<Origin>,
     /// The CPUs of its place; empty when it may use all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) place: Vec<u32>,
     /// The processes from which it was adopted, if they existed before it was a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) adopted: Option<Adopted>,
     /// Its part on this node, if it is a job of a cluster.
+    #[serde(default)]
     pub(crate) part: Option<PartOf>,
 }
 
 /// Settings that the machine's operator changed while the daemon ran; they outlive a restart.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
+    #[serde(default)]
+    pub(crate) version: Version,
     /// The machine's policy.
+    #[serde(default, with = "Maybe::<stored::Policy>")]
     pub(crate) policy: Option<Policy>,
     /// Soft or strict.
+    #[serde(default, with = "Maybe::<stored::Sharing>")]
     pub(crate) sharing: Option<cosched_api::Sharing>,
     /// The length of a slot.
     pub(crate) slot_length_ms: Option<u64>,
     /// The number of daemons that were started on this state.
+    #[serde(default)]
     pub(crate) starts: u64,
     /// The settings of the configuration file at the last start, on one machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) file: Vec<Ask>,
 }
 
@@ -199,6 +225,7 @@ impl Record {
         let name = req.name.unwrap_or_else(|| base_name(&req.command));
         let default_class = if req.detached { Class::Batch } else { Class::Interactive };
         Record {
+            version: Version,
             id,
             name,
             uid,
@@ -367,8 +394,7 @@ mod tests {
         let mut many = short.clone();
         many.nodes = vec![NodeResources { name: "n1".to_owned(), cpus: Some(2), ..NodeResources::default() }; 100];
         many.command = vec![String::new(); 1000];
-        let mut stored = Vec::new();
-        crate::stored::record::serialize(&many, &mut serde_json::Serializer::new(&mut stored)).unwrap();
+        let stored = serde_json::to_vec(&many).unwrap();
         assert!(many.bytes() >= stored.len() as u64, "{} bytes are counted, {} written", many.bytes(), stored.len());
     }
 

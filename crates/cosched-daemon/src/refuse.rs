@@ -16,14 +16,21 @@ pub(crate) fn refuse(
     ErrorBody { code, what: what.into(), why: why.into(), hint: hint.into() }
 }
 
+/// A refusal for each of the usual codes.
+macro_rules! refusals {
+    ($($name:ident: $code:ident),+) => {$(
+        pub(crate) fn $name(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
+            refuse(ErrorCode::$code, what, why, hint)
+        }
+    )+};
+}
+
+refusals!(invalid: Invalid, forbidden: Forbidden, conflict: Conflict, not_found: NotFound, unsupported: Unsupported);
+
 /// The machine or the daemon failed at something that should have worked.
 pub(crate) fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> ErrorBody {
-    refuse(
-        ErrorCode::Internal,
-        what,
-        why.to_string(),
-        "Nothing was changed. The daemon's log says more; `cosched status` shows what is wrong.",
-    )
+    let hint = "Nothing was changed. The daemon's log says more; `cosched status` shows what is wrong.";
+    refuse(ErrorCode::Internal, what, why.to_string(), hint)
 }
 
 /// The disk refused a change of the state.
@@ -34,10 +41,6 @@ pub(crate) fn unwritten(dir: &Path, why: &str) -> ErrorBody {
 }
 
 pub(crate) fn no_such_job(id: u64) -> ErrorBody {
-    refuse(
-        ErrorCode::NotFound,
-        format!("there is no job {id}"),
-        "No running or remembered job has this id",
-        "`cosched ps --all` lists the jobs.",
-    )
+    let why = "No running or remembered job has this id";
+    not_found(format!("there is no job {id}"), why, "`cosched ps --all` lists the jobs.")
 }

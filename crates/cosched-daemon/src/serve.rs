@@ -63,7 +63,7 @@ async fn connection<S>(guest: Guest<S>, app: Router, time: Duration, keep: bool)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let caller = guest.caller();
+    let caller = guest.caller;
     let app = TowerToHyperService::new(app);
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);

@@ -1,7 +1,7 @@
 //! Limits on the length of users' texts: each is kept, listed and written again with each change of the job.
 
-use crate::refuse::{Answer, refuse};
-use cosched_api::{ErrorCode, JobRequest};
+use crate::refuse::{Answer, invalid};
+use cosched_api::JobRequest;
 
 /// The length of the name of a job, a queue or a node.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
@@ -27,11 +27,11 @@ pub(crate) fn check(request: &JobRequest) -> Answer<()> {
     let texts = texts.into_iter().filter_map(|(what, text, max)| Some((what, text?, max)));
     if let Some((what, text, max)) = texts.chain(nodes).find(|(_, text, max)| weight(text) > *max) {
         let why = format!("it takes {} bytes in a record, and {max} are kept", weight(text));
-        return Err(refuse(ErrorCode::Invalid, format!("{what} is too long"), why, "Give a shorter one."));
+        return Err(invalid(format!("{what} is too long"), why, "Give a shorter one."));
     }
     if request.nodes.len() > NODES_MAX {
         let why = format!("it names {}, and a job may have at most {NODES_MAX}", request.nodes.len());
-        return Err(refuse(ErrorCode::Invalid, "the job names too many nodes", why, "Request CPUs instead (`cpus`)."));
+        return Err(invalid("the job names too many nodes", why, "Request CPUs instead (`cpus`)."));
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn weight_of(c: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_api::NodeResources;
+    use cosched_api::{ErrorCode, NodeResources};
 
     #[test]
     fn what_is_too_long_to_be_kept_is_refused() {

@@ -11,7 +11,6 @@ use crate::journal::{self, Found, Journal};
 pub(crate) use crate::record::Settings;
 
 use crate::record::Record;
-use crate::stored;
 use cosched_cluster::store::{News, Op, OpDone, Range, Revision, StoreError};
 use cosched_linux::private::{self, DirectoryLock};
 use serde::{Deserialize, Serialize};
@@ -46,10 +45,10 @@ pub(crate) struct State {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Change {
-    Put(#[serde(with = "stored::record")] Box<Record>),
+    Put(Box<Record>),
     Forget(u64),
     LastId(u64),
-    Settings(#[serde(with = "stored::settings")] Settings),
+    Settings(Settings),
     #[serde(untagged)]
     Own(own::Change),
 }

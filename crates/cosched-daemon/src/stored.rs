@@ -1,17 +1,74 @@
-//! The forms of jobs' records and of settings in the journal: types of their own, with a version, so that the API can change independently. A form is
-//! frozen: a new form gets a new version, and this one stays readable as long as journals with it may exist.
+//! The forms in the journal of what jobs' records and settings have of the API: types of their own, so that the API can change
+//! independently. A form is frozen: a new form gets a new version, and this one stays readable as long as journals with it may exist.
 
-use crate::record::{Adopted, Origin, PartOf, Record, Settings};
 use cosched_api as api;
-use cosched_cluster::wire::{Ask, Decided};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::marker::PhantomData;
 
 /// The version of new lines.
 const VERSION: u32 = 1;
 
-/// Lines from the time before versions have the first version.
-fn first() -> u32 {
-    1
+/// The version of a record or of settings. Lines from the time before versions have the first one. Content of a later version may not be
+/// dropped: its journal is left unchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "u32", try_from = "u32")]
+pub(crate) struct Version;
+
+impl From<Version> for u32 {
+    fn from(_: Version) -> u32 {
+        VERSION
+    }
+}
+
+impl TryFrom<u32> for Version {
+    type Error = String;
+
+    fn try_from(version: u32) -> Result<Version, String> {
+        match version {
+            VERSION => Ok(Version),
+            other => Err(format!("it is of version {other}, and this program reads version {VERSION}")),
+        }
+    }
+}
+
+/// A value of the API in its form `F`, for `#[serde(with)]`.
+pub(crate) struct As<F>(PhantomData<F>);
+
+impl<F: Serialize + DeserializeOwned> As<F> {
+    pub(crate) fn serialize<A: Clone + Into<F>, S: Serializer>(value: &A, to: S) -> Result<S::Ok, S::Error> {
+        value.clone().into().serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, A: From<F>, D: Deserializer<'de>>(from: D) -> Result<A, D::Error> {
+        F::deserialize(from).map(A::from)
+    }
+}
+
+/// The same for a value that may be missing.
+pub(crate) struct Maybe<F>(PhantomData<F>);
+
+impl<F: Serialize + DeserializeOwned> Maybe<F> {
+    pub(crate) fn serialize<A: Clone + Into<F>, S: Serializer>(value: &Option<A>, to: S) -> Result<S::Ok, S::Error> {
+        value.clone().map(Into::into).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, A: From<F>, D: Deserializer<'de>>(from: D) -> Result<Option<A>, D::Error> {
+        Ok(Option::<F>::deserialize(from)?.map(A::from))
+    }
+}
+
+/// The same for each value of a list.
+pub(crate) struct Each<F>(PhantomData<F>);
+
+impl<F: Serialize + DeserializeOwned> Each<F> {
+    pub(crate) fn serialize<A: Clone + Into<F>, S: Serializer>(values: &[A], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(values.iter().cloned().map(Into::into))
+    }
+
+    pub(crate) fn deserialize<'de, A: From<F>, D: Deserializer<'de>>(from: D) -> Result<Vec<A>, D::Error> {
+        Ok(Vec::<F>::deserialize(from)?.into_iter().map(A::from).collect())
+    }
 }
 
 /// Mirrors an enum of the API, in the same order.
@@ -19,7 +76,7 @@ macro_rules! words {
     ($name:ident: $($word:ident),+) => {
         #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        enum $name { $($word),+ }
+        pub(crate) enum $name { $($word),+ }
 
         impl From<api::$name> for $name {
             fn from(word: api::$name) -> $name {
@@ -40,7 +97,7 @@ macro_rules! fields {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $field:ident: $kind:ty),+ $(,)? }) => {
         #[derive(Clone, Debug, Serialize, Deserialize)]
         $(#[$meta])*
-        struct $name { $($(#[$of])* $field: $kind),+ }
+        pub(crate) struct $name { $($(#[$of])* $field: $kind),+ }
 
         impl From<api::$name> for $name {
             fn from(from: api::$name) -> $name {
@@ -129,227 +186,10 @@ fields! {
     }
 }
 
-/// A record in a line of the journal; the fields are described at [`Record`].
-#[derive(Clone, Serialize, Deserialize)]
-struct StoredRecord {
-    #[serde(default = "first")]
-    version: u32,
-    id: u64,
-    name: String,
-    uid: u32,
-    class: Class,
-    own_policy: Option<Policy>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    share_permille: Option<u32>,
-    cpus: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    exclusive_cores: bool,
-    mem_bytes: Option<u64>,
-    command: Vec<String>,
-    cwd: Option<String>,
-    pid: i32,
-    submitted_unix_ms: u64,
-    detached: bool,
-    log_path: Option<String>,
-    boot_id: String,
-    suspended: bool,
-    exit: Option<ExitStatus>,
-    ended_unix_ms: Option<u64>,
-    lost: bool,
-    cpu_time_ms: u64,
-    memory_peak_bytes: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    out_of_memory: Option<OutOfMemory>,
-    events: Vec<Event>,
-    #[serde(default)]
-    waiting: Option<JobWaiting>,
-    #[serde(default)]
-    boosts: u64,
-    #[serde(default)]
-    nodes: Vec<NodeResources>,
-    #[serde(default)]
-    by_api: bool,
-    #[serde(default)]
-    by_admin: bool,
-    #[serde(default, skip_serializing_if = "Decided::is_none")]
-    decided: Decided,
-    #[serde(default)]
-    origin: Option<Origin>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    place: Vec<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    adopted: Option<Adopted>,
-    #[serde(default)]
-    part: Option<PartOf>,
-}
-
-impl From<Record> for StoredRecord {
-    fn from(record: Record) -> StoredRecord {
-        StoredRecord {
-            version: VERSION,
-            id: record.id,
-            name: record.name,
-            uid: record.uid,
-            class: record.class.into(),
-            own_policy: record.own_policy.map(Into::into),
-            share_permille: record.share_permille,
-            cpus: record.cpus,
-            exclusive_cores: record.exclusive_cores,
-            mem_bytes: record.mem_bytes,
-            command: record.command,
-            cwd: record.cwd,
-            pid: record.pid,
-            submitted_unix_ms: record.submitted_unix_ms,
-            detached: record.detached,
-            log_path: record.log_path,
-            boot_id: record.boot_id,
-            suspended: record.suspended,
-            exit: record.exit.map(Into::into),
-            ended_unix_ms: record.ended_unix_ms,
-            lost: record.lost,
-            cpu_time_ms: record.cpu_time_ms,
-            memory_peak_bytes: record.memory_peak_bytes,
-            out_of_memory: record.out_of_memory.map(Into::into),
-            events: record.events.into_iter().map(Into::into).collect(),
-            waiting: record.waiting.map(Into::into),
-            boosts: record.boosts,
-            nodes: record.nodes.into_iter().map(Into::into).collect(),
-            by_api: record.by_api,
-            by_admin: record.by_admin,
-            decided: record.decided,
-            origin: record.origin,
-            place: record.place,
-            adopted: record.adopted,
-            part: record.part,
-        }
-    }
-}
-
-impl TryFrom<StoredRecord> for Record {
-    type Error = String;
-
-    fn try_from(stored: StoredRecord) -> Result<Record, String> {
-        check(stored.version)?;
-        Ok(Record {
-            id: stored.id,
-            name: stored.name,
-            uid: stored.uid,
-            class: stored.class.into(),
-            own_policy: stored.own_policy.map(Into::into),
-            share_permille: stored.share_permille,
-            cpus: stored.cpus,
-            exclusive_cores: stored.exclusive_cores,
-            mem_bytes: stored.mem_bytes,
-            command: stored.command,
-            cwd: stored.cwd,
-            pid: stored.pid,
-            submitted_unix_ms: stored.submitted_unix_ms,
-            detached: stored.detached,
-            log_path: stored.log_path,
-            boot_id: stored.boot_id,
-            suspended: stored.suspended,
-            exit: stored.exit.map(Into::into),
-            ended_unix_ms: stored.ended_unix_ms,
-            lost: stored.lost,
-            cpu_time_ms: stored.cpu_time_ms,
-            memory_peak_bytes: stored.memory_peak_bytes,
-            out_of_memory: stored.out_of_memory.map(Into::into),
-            events: stored.events.into_iter().map(Into::into).collect(),
-            waiting: stored.waiting.map(Into::into),
-            boosts: stored.boosts,
-            nodes: stored.nodes.into_iter().map(Into::into).collect(),
-            by_api: stored.by_api,
-            by_admin: stored.by_admin,
-            decided: stored.decided,
-            origin: stored.origin,
-            place: stored.place,
-            adopted: stored.adopted,
-            part: stored.part,
-        })
-    }
-}
-
-/// Settings in a line of the journal.
-#[derive(Clone, Serialize, Deserialize)]
-struct StoredSettings {
-    #[serde(default = "first")]
-    version: u32,
-    policy: Option<Policy>,
-    sharing: Option<Sharing>,
-    slot_length_ms: Option<u64>,
-    #[serde(default)]
-    starts: u64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    file: Vec<Ask>,
-}
-
-impl From<Settings> for StoredSettings {
-    fn from(settings: Settings) -> StoredSettings {
-        StoredSettings {
-            version: VERSION,
-            policy: settings.policy.map(Into::into),
-            sharing: settings.sharing.map(Into::into),
-            slot_length_ms: settings.slot_length_ms,
-            starts: settings.starts,
-            file: settings.file,
-        }
-    }
-}
-
-impl TryFrom<StoredSettings> for Settings {
-    type Error = String;
-
-    fn try_from(stored: StoredSettings) -> Result<Settings, String> {
-        check(stored.version)?;
-        Ok(Settings {
-            policy: stored.policy.map(Into::into),
-            sharing: stored.sharing.map(Into::into),
-            slot_length_ms: stored.slot_length_ms,
-            starts: stored.starts,
-            file: stored.file,
-        })
-    }
-}
-
-/// Serializes a record, for `#[serde(with)]`.
-pub(crate) mod record {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(record: &Record, to: S) -> Result<S::Ok, S::Error> {
-        StoredRecord::from(record.clone()).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Record>, D::Error> {
-        let read = Record::try_from(StoredRecord::deserialize(from)?).map_err(serde::de::Error::custom)?;
-        Ok(Box::new(read))
-    }
-}
-
-/// Serializes settings, for `#[serde(with)]`.
-pub(crate) mod settings {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(settings: &Settings, to: S) -> Result<S::Ok, S::Error> {
-        StoredSettings::from(settings.clone()).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        StoredSettings::deserialize(from)?.try_into().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Content of a later version may not be dropped: its journal is left unchanged.
-fn check(version: u32) -> Result<(), String> {
-    match version {
-        VERSION => Ok(()),
-        other => Err(format!("it is of version {other}, and this program reads version {VERSION}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::example;
+    use crate::record::{Origin, PartOf, Record, Settings, example};
 
     /// A record with a value in every field.
     fn full() -> Record {
@@ -370,14 +210,11 @@ mod tests {
     const FIRST: &str = r#"{"version":1,"id":7,"name":"sleep","uid":1000,"class":"interactive","own_policy":"pb","cpus":2,"mem_bytes":null,"command":["/bin/sleep","1"],"cwd":null,"pid":77,"submitted_unix_ms":5,"detached":false,"log_path":null,"boot_id":"boot","suspended":false,"exit":{"signal":9},"ended_unix_ms":null,"lost":false,"cpu_time_ms":0,"memory_peak_bytes":null,"events":[{"unix_ms":6,"what":"registered","detail":"class batch"}],"waiting":{"asked":{"mode":"spin-block","spin_us":40},"mode":"busy","processes":0,"polls":0,"waits":3,"spins":0,"blocks":0,"yields":0,"timeouts":0,"spin_ms":0,"block_ms":0,"spin_us":[1,2]},"boosts":0,"nodes":[{"name":"a","cpus":2}],"by_api":false,"by_admin":false,"origin":{"v2":"/a","cpu":null,"memory":"/b","pids":null},"part":{"attempt":1,"spans":false,"lead":true,"closing":false,"tree":5,"alike":false}}"#;
 
     fn written(record: &Record) -> String {
-        let mut text = Vec::new();
-        record::serialize(record, &mut serde_json::Serializer::new(&mut text)).unwrap();
-        String::from_utf8(text).unwrap()
+        serde_json::to_string(record).unwrap()
     }
 
     fn read(text: &str) -> Result<Record, String> {
-        let read = record::deserialize(&mut serde_json::Deserializer::from_str(text));
-        read.map(|record| *record).map_err(|e| e.to_string())
+        serde_json::from_str(text).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -409,13 +246,11 @@ mod tests {
 
     #[test]
     fn settings_are_written_and_read_as_they_were_fixed() {
-        let read = |text: &str| settings::deserialize(&mut serde_json::Deserializer::from_str(text));
+        let read = |text: &str| serde_json::from_str::<Settings>(text);
         let (policy, sharing) = (Some(api::Policy::Local), Some(api::Sharing::Soft));
-        let set = Settings { policy, sharing, slot_length_ms: Some(20), starts: 3, file: Vec::new() };
+        let set = Settings { policy, sharing, slot_length_ms: Some(20), starts: 3, ..Settings::default() };
         let text = r#"{"version":1,"policy":"local","sharing":"soft","slot_length_ms":20,"starts":3}"#;
-        let mut written = Vec::new();
-        settings::serialize(&set, &mut serde_json::Serializer::new(&mut written)).unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), text);
+        assert_eq!(serde_json::to_string(&set).unwrap(), text);
         assert_eq!(read(text).unwrap(), set);
         assert_eq!(read(&text.replacen("\"version\":1,", "", 1)).unwrap(), set);
         assert!(read(&text.replacen("\"version\":1", "\"version\":2", 1)).is_err());

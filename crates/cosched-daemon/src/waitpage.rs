@@ -5,6 +5,7 @@
 //! opened without blocking: a page with a lease on it counts as lost. It is never written or unlinked: its user can hold the inode's lock for any
 //! time. And it has a file system of its own that has room for nothing else (linux `pagefs.rs`). Unreadable content counts as nothing.
 
+use crate::journal::unless_gone;
 use cosched_core::wait::page::{self, Head, Page, Slot};
 use cosched_linux::pagefs;
 use cosched_linux::waits::PageLayout;
@@ -64,8 +65,10 @@ impl Counts {
 pub(crate) struct WaitPage {
     page: File,
     orders: File,
-    path: PathBuf,
-    ordered: Option<Orders>,
+    /// The path of the page.
+    pub(crate) path: PathBuf,
+    /// The orders in force.
+    pub(crate) ordered: Option<Orders>,
 }
 
 impl WaitPage {
@@ -125,11 +128,6 @@ impl WaitPage {
         Ok(WaitPage { page, orders, path, ordered: None })
     }
 
-    /// The path of the page.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes the orders, unless they are unchanged.
     pub(crate) fn order(&mut self, orders: Orders) {
         if self.ordered == Some(orders) {
@@ -149,11 +147,6 @@ impl WaitPage {
     /// Another descriptor of the page, for the slot thread, which boosts.
     pub(crate) fn reader(&self) -> io::Result<File> {
         self.page.try_clone()
-    }
-
-    /// The orders in force.
-    pub(crate) fn ordered(&self) -> Option<Orders> {
-        self.ordered
     }
 
     /// The sums of its processes' counters so far.
@@ -205,10 +198,7 @@ fn discard(home: &Path) {
 
 /// A user's own daemon has no file systems of its own, and needs no protection from other users.
 fn remove_plain(home: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(home) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    unless_gone(std::fs::remove_dir_all(home))
 }
 
 /// Counts a fuzzer's bytes as a page, with processes of odd numbers alive.
@@ -333,7 +323,7 @@ mod tests {
     }
 
     fn put(page: &WaitPage, number: usize, at: usize, bytes: &[u8]) {
-        let file = OpenOptions::new().write(true).open(page.path()).unwrap();
+        let file = OpenOptions::new().write(true).open(&page.path).unwrap();
         let at = offset_of!(Page, slots) + number * size_of::<Slot>() + at;
         file.write_all_at(bytes, at as u64).unwrap();
     }
@@ -342,9 +332,9 @@ mod tests {
     fn a_new_page_has_its_magic_and_orders() {
         let Some(dir) = dir() else { return };
         let page = page(&dir);
-        let bytes = std::fs::read(page.path()).unwrap();
+        let bytes = std::fs::read(&page.path).unwrap();
         assert_eq!((bytes.len(), word(&bytes, offset_of!(Head, magic))), (page::SIZE, page::MAGIC));
-        let bytes = std::fs::read(orders_path(page.path())).unwrap();
+        let bytes = std::fs::read(orders_path(&page.path)).unwrap();
         assert_eq!(bytes.len(), size_of::<Head>());
         let at = [offset_of!(Head, magic), offset_of!(Head, mode), offset_of!(Head, spin_us), offset_of!(Head, rivals)];
         assert_eq!(at.map(|at| word(&bytes, at)), [page::MAGIC, page::SPIN_BLOCK, 50, 3]);
@@ -371,9 +361,9 @@ mod tests {
     fn a_page_that_its_user_cut_or_filled_with_rubbish_harms_nobody() {
         let Some(dir) = dir() else { return };
         let page = page(&dir);
-        std::fs::write(page.path(), vec![0xff; page::SIZE]).unwrap();
+        std::fs::write(&page.path, vec![0xff; page::SIZE]).unwrap();
         page.read();
-        std::fs::write(page.path(), "short").unwrap();
+        std::fs::write(&page.path, "short").unwrap();
         assert_eq!(page.read().processes, 0);
     }
 
@@ -385,10 +375,10 @@ mod tests {
             return;
         }
         let page = page(&dir);
-        let file = OpenOptions::new().write(true).open(page.path()).unwrap();
+        let file = OpenOptions::new().write(true).open(&page.path).unwrap();
         let full = file.write_all_at(&[1], page::SIZE as u64).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
-        let second = page.path().with_file_name("second");
+        let second = page.path.with_file_name("second");
         assert!(std::fs::write(second, [1]).is_err(), "nor can there be another file of any length");
     }
 

@@ -4,17 +4,28 @@ use crate::refuse::{Answer, refuse};
 use cosched_api as api;
 use cosched_cluster::wire;
 use cosched_core as core;
-pub(crate) fn class(class: api::Class) -> wire::Class {
-    core_class(class).into()
+
+/// A word of one enumeration for that of another with the same words; it does not compile otherwise.
+macro_rules! same {
+    ($name:ident: $from:ty => $to:ty, $($word:ident),+) => {
+        pub(crate) fn $name(word: $from) -> $to {
+            match word { $(<$from>::$word => <$to>::$word),+ }
+        }
+    };
 }
 
-pub(crate) fn api_class(class: wire::Class) -> api::Class {
-    match class {
-        wire::Class::Express => api::Class::Express,
-        wire::Class::Interactive => api::Class::Interactive,
-        wire::Class::Batch => api::Class::Batch,
-        wire::Class::Standby => api::Class::Standby,
-    }
+same!(api_class: wire::Class => api::Class, Express, Interactive, Batch, Standby);
+same!(packing: api::Packing => wire::Packing, FirstFit, BestFit, Buddy);
+same!(api_packing: core::cluster::Packing => api::Packing, FirstFit, BestFit, Buddy);
+same!(on_node_loss: api::OnNodeLoss => wire::OnNodeLoss, Kill, Keep, Requeue);
+same!(core_class: api::Class => core::Class, Express, Interactive, Batch, Standby);
+same!(core_policy: api::Policy => core::Policy, Gang, Local, Pb, Dcs, Auto);
+same!(core_sharing: api::Sharing => core::Sharing, Strict, Paired, Soft);
+same!(wire_policy: core::Policy => api::Policy, Gang, Local, Pb, Dcs, Auto);
+same!(wire_sharing: core::Sharing => api::Sharing, Strict, Paired, Soft);
+
+pub(crate) fn class(class: api::Class) -> wire::Class {
+    core_class(class).into()
 }
 
 pub(crate) fn policy(policy: api::Policy) -> wire::Policy {
@@ -23,22 +34,6 @@ pub(crate) fn policy(policy: api::Policy) -> wire::Policy {
 
 pub(crate) fn api_policy(policy: wire::Policy) -> api::Policy {
     wire_policy(policy.into())
-}
-
-pub(crate) fn packing(packing: api::Packing) -> wire::Packing {
-    match packing {
-        api::Packing::FirstFit => wire::Packing::FirstFit,
-        api::Packing::BestFit => wire::Packing::BestFit,
-        api::Packing::Buddy => wire::Packing::Buddy,
-    }
-}
-
-pub(crate) fn api_packing(packing: core::cluster::Packing) -> api::Packing {
-    match packing {
-        core::cluster::Packing::FirstFit => api::Packing::FirstFit,
-        core::cluster::Packing::BestFit => api::Packing::BestFit,
-        core::cluster::Packing::Buddy => api::Packing::Buddy,
-    }
 }
 
 pub(crate) fn api_shares(shares: core::Shares) -> api::ClassShares {
@@ -63,14 +58,6 @@ pub(crate) fn waiting(waiting: api::Waiting) -> wire::WaitAsk {
 pub(crate) fn api_waiting(asked: &wire::WaitAsk) -> api::Waiting {
     let mode = api::WaitMode::ALL.into_iter().find(|mode| mode.name() == asked.mode).unwrap_or_default();
     api::Waiting { mode, spin_us: asked.spin_us }
-}
-
-pub(crate) fn on_node_loss(rule: api::OnNodeLoss) -> wire::OnNodeLoss {
-    match rule {
-        api::OnNodeLoss::Kill => wire::OnNodeLoss::Kill,
-        api::OnNodeLoss::Keep => wire::OnNodeLoss::Keep,
-        api::OnNodeLoss::Requeue => wire::OnNodeLoss::Requeue,
-    }
 }
 
 pub(crate) fn out_of_memory(told: api::OutOfMemory) -> wire::OutOfMemory {
@@ -101,53 +88,4 @@ pub(crate) fn slot_share(part: f64) -> Answer<core::SlotShare> {
 /// The part of the time for a share in thousandths.
 pub(crate) fn api_share(permille: u32) -> f64 {
     f64::from(permille) / 1000.0
-}
-
-pub(crate) fn core_class(class: api::Class) -> core::Class {
-    match class {
-        api::Class::Express => core::Class::Express,
-        api::Class::Interactive => core::Class::Interactive,
-        api::Class::Batch => core::Class::Batch,
-        api::Class::Standby => core::Class::Standby,
-    }
-}
-
-/// Converts the wire's policy to core's.
-pub(crate) fn core_policy(policy: api::Policy) -> core::Policy {
-    match policy {
-        api::Policy::Gang => core::Policy::Gang,
-        api::Policy::Local => core::Policy::Local,
-        api::Policy::Pb => core::Policy::Pb,
-        api::Policy::Dcs => core::Policy::Dcs,
-        api::Policy::Auto => core::Policy::Auto,
-    }
-}
-
-/// Converts the wire's sharing to core's.
-pub(crate) fn core_sharing(sharing: api::Sharing) -> core::Sharing {
-    match sharing {
-        api::Sharing::Strict => core::Sharing::Strict,
-        api::Sharing::Paired => core::Sharing::Paired,
-        api::Sharing::Soft => core::Sharing::Soft,
-    }
-}
-
-/// Converts core's policy to the wire's.
-pub(crate) fn wire_policy(policy: core::Policy) -> api::Policy {
-    match policy {
-        core::Policy::Gang => api::Policy::Gang,
-        core::Policy::Local => api::Policy::Local,
-        core::Policy::Pb => api::Policy::Pb,
-        core::Policy::Dcs => api::Policy::Dcs,
-        core::Policy::Auto => api::Policy::Auto,
-    }
-}
-
-/// Converts core's sharing to the wire's.
-pub(crate) fn wire_sharing(sharing: core::Sharing) -> api::Sharing {
-    match sharing {
-        core::Sharing::Strict => api::Sharing::Strict,
-        core::Sharing::Paired => api::Sharing::Paired,
-        core::Sharing::Soft => api::Sharing::Soft,
-    }
 }

@@ -76,17 +76,8 @@ impl Adoptee {
     }
 
     fn dirs(&self) -> JobDirs {
-        let outer = self.outer();
-        JobDirs {
-            relative: self.relative.clone(),
-            outer,
-            cpu: None,
-            memory: None,
-            pids: None,
-            cpuset: None,
-            adopted: Some(Arc::clone(&self.dir)),
-            kept: false,
-        }
+        let (relative, outer) = (self.relative.clone(), self.outer());
+        JobDirs { relative, outer, adopted: Some(Arc::clone(&self.dir)), ..JobDirs::default() }
     }
 }
 

@@ -1,9 +1,7 @@
 //! The heartbeat: one shared page that the slot thread and the daemon's driver stamp, and the guard reads.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -39,20 +37,7 @@ impl Beat {
     /// # Errors
     /// The kernel gives no memfd or mapping.
     pub fn create(lease_ns: u64) -> io::Result<Beat> {
-        Beat::fresh(memfd_create("cosched-beat", MemfdFlags::CLOEXEC)?, lease_ns)
-    }
-
-    /// A page in a file, such as one below /run.
-    ///
-    /// # Errors
-    /// The file cannot be made or mapped.
-    pub fn create_file(path: &Path, lease_ns: u64) -> io::Result<Beat> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        Beat::fresh(File::into(file), lease_ns)
-    }
-
-    fn fresh(file: OwnedFd, lease_ns: u64) -> io::Result<Beat> {
-        let beat = Beat(SharedPage::fresh(file)?);
+        let beat = Beat(SharedPage::fresh(memfd_create("cosched-beat", MemfdFlags::CLOEXEC)?)?);
         beat.0.lease_ns.store(lease_ns, Relaxed);
         beat.stamp();
         Ok(beat)
@@ -212,8 +197,7 @@ mod tests {
     fn a_file_that_is_too_short_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("beat"), "short").unwrap();
-        let file = OpenOptions::new().read(true).write(true).open(dir.path().join("beat")).unwrap();
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(dir.path().join("beat")).unwrap();
         assert!(Beat::from_fd(file.into()).is_err());
-        assert!(Beat::create_file(&dir.path().join("beat"), 7).is_ok_and(|b| b.lease_ns() == 7));
     }
 }

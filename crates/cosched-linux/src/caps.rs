@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::job::JobCgroup;
 use crate::place::{below, own_v1, own_v2};
+use crate::quota;
 use crate::tree::{Tree, TreeError};
 use crate::unkept::{Unkept, page_sizes, unkept_in};
 
@@ -220,17 +221,13 @@ fn quota_us(millionths: u64) -> u64 {
 
 /// The limit of a cgroup, if it has one.
 fn limit_of(resource: Resource, dir: &Path) -> Option<u64> {
-    let read = |file: &str| cgfile::read(&dir.join(file)).ok();
     if resource != Resource::Cpu {
-        return read(resource.file())?.trim().parse().ok();
+        return cgfile::read(&dir.join(resource.file())).ok()?.trim().parse().ok();
     }
-    let of = |quota: u64, period: u64| Some((u128::from(quota) * 1_000_000 / u128::from(period.max(1))) as u64);
-    if let Some(text) = read("cpu.max") {
-        let (quota, period) = text.trim().split_once(' ')?;
-        return of(quota.parse().ok()?, period.parse().ok()?);
+    match quota::now(dir)? {
+        quota::Now::Unlimited => None,
+        quota::Now::Us(quota, period) => Some((u128::from(quota) * 1_000_000 / u128::from(period.max(1))) as u64),
     }
-    // -1 means no quota.
-    of(read("cpu.cfs_quota_us")?.trim().parse().ok()?, read("cpu.cfs_period_us")?.trim().parse().ok()?)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
 use crate::tree::TreeError;
 
 /// The directories of a job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct JobDirs {
     /// Relative to the v2 mount.
     pub(crate) relative: PathBuf,
@@ -445,8 +445,7 @@ impl JobCgroup {
 
     /// The present number of its processes and threads, as the kernel counts them for its limit; `None` without a pids controller.
     pub fn tasks(&self) -> Option<u64> {
-        let dirs = &self.0.dirs;
-        number(&dirs.pids.as_ref().unwrap_or(&dirs.outer).join("pids.current"))
+        number(&self.0.dirs.pids_file("current"))
     }
 
     /// True when the gang was told to freeze. It does not mean that each process is frozen already.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::cgfile;
+use crate::observe::kernel_release;
 use crate::problem::Problem;
 
 /// The hierarchy of the controllers.
@@ -38,26 +39,6 @@ pub struct Layout {
     pub cpuset_mount: Option<PathBuf>,
     /// The v1 cpuacct controller, for status only: CPU time is read from v2, which counts it in every layout.
     pub cpuacct_mount: Option<PathBuf>,
-}
-
-/// Why the cgroups of this machine cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
-pub struct LayoutError(#[from] pub Problem);
-
-impl LayoutError {
-    /// What did not work.
-    pub fn what(&self) -> &str {
-        &self.0.what
-    }
-    /// The reason.
-    pub fn why(&self) -> &str {
-        &self.0.why
-    }
-    /// What to do.
-    pub fn hint(&self) -> &str {
-        &self.0.hint
-    }
 }
 
 /// The facts about the v2 mount that `detect_from` needs besides the mount table.
@@ -96,15 +77,14 @@ impl Layout {
     ///
     /// # Errors
     /// No v2 hierarchy is mounted, the kernel has no v2 freezer, or no cpu controller is mounted anywhere.
-    pub fn detect() -> Result<Layout, LayoutError> {
+    pub fn detect() -> Result<Layout, Problem> {
         let path = "/proc/self/mountinfo";
         let mountinfo = cgfile::read(Path::new(path)).map_err(|e| {
             Problem::new(WHAT, format!("{path} cannot be read: {e}"), "mount /proc: mount -t proc proc /proc")
         })?;
-        let release = rustix::system::uname().release().to_string_lossy().into_owned();
         Layout::detect_from(&mountinfo, |v2_mount| V2Facts {
             controllers: cgfile::read(&v2_mount.join("cgroup.controllers")).unwrap_or_default(),
-            kernel_release: release,
+            kernel_release: kernel_release(),
         })
     }
 
@@ -112,13 +92,13 @@ impl Layout {
     ///
     /// # Errors
     /// As [`Layout::detect`].
-    pub fn detect_from(mountinfo: &str, facts: impl FnOnce(&Path) -> V2Facts) -> Result<Layout, LayoutError> {
+    pub fn detect_from(mountinfo: &str, facts: impl FnOnce(&Path) -> V2Facts) -> Result<Layout, Problem> {
         let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
         let v1 = |name: &str| mounts.iter().find(|m| m.v1_has(name)).map(|m| m.dir.clone());
         let (cpu_mount, memory_mount, cpuacct_mount) = (v1("cpu"), v1("memory"), v1("cpuacct"));
         let (pids_mount, cpuset_mount) = (v1("pids"), v1("cpuset"));
         let Some(v2) = mounts.iter().find(|m| m.fs == "cgroup2") else {
-            return Err(no_v2(mounts.iter().any(|m| m.fs == "cgroup")).into());
+            return Err(no_v2(mounts.iter().any(|m| m.fs == "cgroup")));
         };
         let facts = facts(&v2.dir);
         check_kernel(&facts.kernel_release)?;
@@ -127,7 +107,7 @@ impl Layout {
             return Ok(Layout::without_v1(LayoutKind::Unified, v2_mount));
         }
         if cpu_mount.is_none() {
-            return Err(no_cpu(&v2_mount).into());
+            return Err(no_cpu(&v2_mount));
         }
         let kind = LayoutKind::Hybrid;
         Ok(Layout { kind, v2_mount, cpu_mount, memory_mount, pids_mount, cpuset_mount, cpuacct_mount })
@@ -268,26 +248,26 @@ mod tests {
     fn pure_v1_is_told_how_to_mount_v2() {
         let v1: String = HYBRID.lines().filter(|l| !l.contains("cgroup2")).map(|l| format!("{l}\n")).collect();
         let error = Layout::detect_from(&v1, |_| panic!("there is no v2 mount to ask about")).unwrap_err();
-        assert!(error.why().contains("only cgroup v1"), "{error}");
-        assert!(error.hint().contains("mount -t cgroup2"), "{error}");
+        assert!(error.why.contains("only cgroup v1"), "{error}");
+        assert!(error.hint.contains("mount -t cgroup2"), "{error}");
     }
 
     #[test]
     fn no_cgroups_at_all_is_another_message() {
         let error = Layout::detect_from("25 1 8:1 / / rw - ext4 /dev/sda1 rw\n", |_| V2Facts::default()).unwrap_err();
-        assert!(error.why().contains("no cgroup file system"), "{error}");
+        assert!(error.why.contains("no cgroup file system"), "{error}");
     }
 
     #[test]
     fn a_missing_cpu_controller_is_named() {
         let error = Layout::detect_from(UNIFIED, facts("memory pids", "6.1.0")).unwrap_err();
-        assert!(error.why().contains("cpu controller"), "{error}");
+        assert!(error.why.contains("cpu controller"), "{error}");
     }
 
     #[test]
     fn an_old_kernel_is_told_the_first_one_that_works() {
         let error = Layout::detect_from(UNIFIED, facts("cpu", "4.19.0-26")).unwrap_err();
-        assert!(error.hint().contains("5.2"), "{error}");
+        assert!(error.hint.contains("5.2"), "{error}");
         assert!(Layout::detect_from(UNIFIED, facts("cpu", "5.2.0")).is_ok());
         assert!(Layout::detect_from(UNIFIED, facts("cpu", "5.10.0")).is_ok());
     }

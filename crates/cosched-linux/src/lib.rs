@@ -80,7 +80,7 @@ pub use blocks::Blocks;
 pub use caps::{Cap, Caps, Resource};
 pub use endwatch::EndWatch;
 pub use job::{JobCgroup, OutOfMemory};
-pub use layout::{Layout, LayoutError, LayoutKind};
+pub use layout::{Layout, LayoutKind};
 pub use origin::Origin;
 pub use place::Place;
 pub use probe::IdleProbe;

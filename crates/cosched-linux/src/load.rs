@@ -14,10 +14,10 @@ impl CpuTicks {
         CpuTicks::parse(&cgfile::read(Path::new("/proc/stat")).unwrap_or_default())
     }
 
-    fn parse(content: &str) -> CpuTicks {
+    pub(crate) fn parse(content: &str) -> CpuTicks {
         let line = |line: &str| {
-            let mut fields = line.strip_prefix("cpu")?.split_whitespace();
-            let cpu = fields.next()?.parse().ok()?;
+            let (cpu, fields) = line.strip_prefix("cpu")?.split_once(' ')?;
+            let (cpu, fields) = (cpu.parse().ok()?, fields.split_whitespace());
             // user nice system idle iowait irq softirq steal; the two guest times are included in user and nice.
             let ticks: Vec<u64> = fields.take(8).filter_map(|field| field.parse().ok()).collect();
             let idle = ticks.get(3)? + ticks.get(4)?;
@@ -25,6 +25,12 @@ impl CpuTicks {
         };
         // The line "cpu " with the sums of all CPUs has no number, and is left out.
         CpuTicks(content.lines().filter_map(line).collect())
+    }
+
+    /// The ticks in which these CPUs were not idle; `None` if one is missing.
+    pub(crate) fn busy(&self, cpus: &[usize]) -> Option<u64> {
+        let of = |cpu: &usize| self.0.iter().find(|(known, ..)| *known as usize == *cpu).map(|(_, busy, _)| *busy);
+        cpus.iter().map(of).sum()
     }
 
     /// For each CPU the part of the time since `then` in which it was not idle, 0 to 1.

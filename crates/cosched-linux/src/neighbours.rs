@@ -16,7 +16,7 @@ use cosched_core::Neighbour;
 
 use crate::cgfile;
 use crate::observe::cpus_online;
-use crate::place::below;
+use crate::place::{below, own_v1, own_v2};
 use crate::reserve::{self, Opponents};
 use crate::tree::Tree;
 
@@ -150,8 +150,8 @@ impl Census {
     /// The group from which it has its weight; `None` for a job's process, and for processes below other cgroups than our siblings.
     fn group(&self, pid: i32) -> Option<Group> {
         let content = cgfile::read(&PathBuf::from(format!("/proc/{pid}/cgroup"))).ok()?;
-        let path = path_of(&content, self.controller)?;
-        let own = below(&self.tree.layout().v2_mount, path_of(&content, "")?);
+        let path = own_v1(&content, self.controller)?;
+        let own = below(&self.tree.layout().v2_mount, &own_v2(&content)?);
         if self.adopted.iter().any(|dir| own.starts_with(dir)) {
             return None;
         }
@@ -227,15 +227,6 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     (at == 41).then_some(Stat { runs, ticks: user + system, threads, is_fair })
 }
 
-/// The path of a controller's hierarchy in /proc/PID/cgroup; "" is the unified one.
-fn path_of<'a>(content: &'a str, controller: &str) -> Option<&'a Path> {
-    content.lines().find_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (names, path) = rest.split_once(':')?;
-        names.split(',').any(|name| name == controller).then(|| Path::new(path))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,9 +247,9 @@ mod tests {
     #[test]
     fn paths_of_controllers_are_found() {
         let hybrid = "2:cpuacct,cpu:/user/x\n1:memory:/m\n0::/v2\n";
-        assert_eq!(path_of(hybrid, "cpu"), Some(Path::new("/user/x")));
-        assert_eq!(path_of(hybrid, ""), Some(Path::new("/v2")));
-        assert_eq!(path_of("0::/v2\n", "cpu"), None);
+        assert_eq!(own_v1(hybrid, "cpu").as_deref(), Some(Path::new("/user/x")));
+        assert_eq!(own_v1(hybrid, "").as_deref(), Some(Path::new("/v2")));
+        assert_eq!(own_v1("0::/v2\n", "cpu"), None);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn own_v2(content: &str) -> Option<PathBuf> {
     content.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
 }
 
-/// The cgroup of a v1 controller in the content of a /proc/PID/cgroup.
+/// The cgroup of a v1 controller in the content of a /proc/PID/cgroup; "" is the unified hierarchy.
 pub(crate) fn own_v1(content: &str, controller: &str) -> Option<PathBuf> {
     content.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;

@@ -28,7 +28,7 @@ pub struct Quota {
 
 /// What a cgroup's quota is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Now {
+pub(crate) enum Now {
     Unlimited,
     Us(u64, u64),
 }
@@ -109,7 +109,7 @@ fn is_v1(dir: &Path) -> bool {
     dir.join("cpu.cfs_quota_us").exists()
 }
 
-fn now(dir: &Path) -> Option<Now> {
+pub(crate) fn now(dir: &Path) -> Option<Now> {
     let read = |name: &str| cgfile::read(&dir.join(name)).ok();
     let (quota, period) = match read("cpu.max") {
         Some(text) => text.trim().split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?,

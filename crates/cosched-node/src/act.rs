@@ -96,7 +96,7 @@ impl Node {
         let Some(part) = self.parts.get(&id).filter(|part| part.of.attempt == attempt) else {
             return self.actions.push_back(Action::Report(id, attempt));
         };
-        if part.is_populated() {
+        if part.populated {
             self.actions.push_back(Action::Signal { job: id, signal, why, asked: None });
             self.kill_in(id, grace_ms.filter(|_| signal != SIGKILL), at_limit.and_then(|how| how.grace_ms));
         }

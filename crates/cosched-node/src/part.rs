@@ -23,7 +23,7 @@ pub(crate) struct Part {
     pub(crate) has_begun: bool,
     /// The exit status of its main process is known.
     exited: bool,
-    populated: bool,
+    pub(crate) populated: bool,
     /// For a job without a main process: whether the cluster was last told that it has no process here.
     told_empty: Option<bool>,
     /// Whether it was last reported as asleep.
@@ -64,10 +64,6 @@ impl Part {
 
     pub(crate) fn is_news_of_sleep(&mut self, asleep: bool) -> bool {
         std::mem::replace(&mut self.asleep, asleep) != asleep
-    }
-
-    pub(crate) fn is_populated(&self) -> bool {
-        self.populated
     }
 
     pub(crate) fn due(&self) -> Option<Time> {

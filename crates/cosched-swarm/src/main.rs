@@ -3,7 +3,7 @@
 use clap::Parser;
 use cosched_swarm::run::{Options, Outcome, quiet_panics, replay};
 use cosched_swarm::swarm::{Seeds, Total, swarm};
-use cosched_swarm::world::Log;
+use cosched_swarm::world::{Counts, Log, Violation};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -144,51 +144,31 @@ fn progress(total: &Total) -> String {
 }
 
 fn tell(args: &Args, outcome: &Outcome) -> String {
-    match &outcome.violation {
-        Some(violation) => format!(
-            "seed {} FAILED after {:.4} s: {}: {}\nto repeat it: {}",
-            outcome.seed,
-            violation.at_ns as f64 / 1e9,
-            violation.invariant,
-            violation.what,
-            args.command(outcome.seed)
-        ),
+    let Outcome { seed, violation, counts, simulated_ns, renewals_per_h, others_per_h } = outcome;
+    match violation {
+        Some(Violation { invariant, what, at_ns }) => {
+            let (at_s, command) = (*at_ns as f64 / 1e9, args.command(*seed));
+            format!("seed {seed} FAILED after {at_s:.4} s: {invariant}: {what}\nto repeat it: {command}")
+        }
         None => {
-            let c = outcome.counts;
+            let Counts { jobs, plans, slots, asks, faults, .. } = counts;
             format!(
-                "seed {}: ok; {} jobs, {} plans, {} slots, {} requests, {} faults in {:.0} s; quiet: {} renewals and {} \
-                 other operations in an hour",
-                outcome.seed,
-                c.jobs,
-                c.plans,
-                c.slots,
-                c.asks,
-                c.faults,
-                outcome.simulated_ns as f64 / 1e9,
-                outcome.renewals_per_h,
-                outcome.others_per_h
+                "seed {seed}: ok; {jobs} jobs, {plans} plans, {slots} slots, {asks} requests, {faults} faults in {:.0} s; \
+                 quiet: {renewals_per_h} renewals and {others_per_h} other operations in an hour",
+                *simulated_ns as f64 / 1e9
             )
         }
     }
 }
 
 fn sum(total: &Total) -> String {
-    let c = total.counts;
+    let Total { seeds, first, last, failures, counts, simulated_h, wall_s, .. } = total;
+    let Counts { jobs, plans, slots, asks, faults, conflicts, .. } = counts;
     format!(
-        "{} seeds ({} to {}) in {:.0} s, {} failed: {} jobs, {} plans, {} slots, {} requests, {} faults, {} conflicts, {:.1} h \
-         of simulated time\nquiet clusters: at most {} renewals and {} other operations in an hour",
-        total.seeds,
-        total.first,
-        total.last,
-        total.wall_s,
-        total.failures.len(),
-        c.jobs,
-        c.plans,
-        c.slots,
-        c.asks,
-        c.faults,
-        c.conflicts,
-        total.simulated_h,
+        "{seeds} seeds ({first} to {last}) in {wall_s:.0} s, {} failed: {jobs} jobs, {plans} plans, {slots} slots, {asks} \
+         requests, {faults} faults, {conflicts} conflicts, {simulated_h:.1} h of simulated time\nquiet clusters: at most {} \
+         renewals and {} other operations in an hour",
+        failures.len(),
         total.renewals_per_h_max,
         total.others_per_h_max
     )

@@ -11,10 +11,13 @@ pub(crate) struct Descriptors {
     count: usize,
 }
 
-impl Descriptors {
-    /// None yet.
-    pub(crate) const EMPTY: Self = Self { all: [pollfd { fd: -1, events: 0, revents: 0 }; DESCRIPTORS], count: 0 };
+impl Default for Descriptors {
+    fn default() -> Self {
+        Self { all: [pollfd { fd: -1, events: 0, revents: 0 }; DESCRIPTORS], count: 0 }
+    }
+}
 
+impl Descriptors {
     pub(crate) fn clear(&mut self) {
         self.count = 0;
     }
@@ -66,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_row_is_known_when_everything_was_asked_for_before() {
-        let mut row = Descriptors::EMPTY;
+        let mut row = Descriptors::default();
         assert_eq!(row.add(&[ask(3, 1), ask(-1, 1), ask(5, 4)]), Some(false));
         assert_eq!(row.add(&[ask(5, 4)]), Some(true));
         assert_eq!(row.add(&[ask(5, 1)]), Some(false), "another event");
@@ -80,7 +83,7 @@ mod tests {
 
     #[test]
     fn too_many_do_not_fit() {
-        let mut row = Descriptors::EMPTY;
+        let mut row = Descriptors::default();
         let many: Vec<pollfd> = (0..17).map(|fd| ask(fd, 1)).collect();
         assert_eq!(row.add(&many[..16]), Some(false));
         assert_eq!(row.add(&many), None);

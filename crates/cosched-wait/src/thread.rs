@@ -67,6 +67,7 @@ pub(crate) struct Thread {
 }
 
 /// The row of calls.
+#[derive(Default)]
 struct Row {
     active: Cell<bool>,
     calls: Cell<u32>,
@@ -123,25 +124,7 @@ impl Thread {
             queueing: Queueing::new(),
             depth: Cell::new(0),
             rule: RefCell::new(SpinRule::new(SpinConfig::LIVE)),
-            row: Row {
-                active: Cell::new(false),
-                calls: Cell::new(0),
-                start_ns: Cell::new(0),
-                last_ns: Cell::new(0),
-                cpu_ns: Cell::new(0),
-                cpu_at_ns: Cell::new(0),
-                asleep_ns: Cell::new(0),
-                blocked: Cell::new(false),
-                timed_out: Cell::new(false),
-                announced: Cell::new(false),
-                bell: Cell::new(0),
-                tells: Cell::new(false),
-                grace: Cell::new(0),
-                yields: Cell::new(false),
-                asks: Cell::new(false),
-                by_descriptor: Cell::new(0),
-                descriptors: RefCell::new(Descriptors::EMPTY),
-            },
+            row: Row::default(),
             counts: Counts([const { Cell::new(0) }; 8]),
         }
     }

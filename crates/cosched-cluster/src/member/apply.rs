@@ -9,10 +9,10 @@ use super::sizes::sizes;
 use crate::store::{Revision, TXN_OPS_MAX};
 use crate::wire::{Answer, Ask, Attempt, By, Class, Exit, Job, JobAsk, Name, PartEnd, Queue, Request, WantAsk};
 use cosched_core::cluster::{
-    Input, JobRecord, JobSpec, Limit, NodeWant, Planner, Queue as CoreQueue, Refusal, Stage, Want,
+    Input, JobRecord, JobSpec, Limit, NodeWant, Place, Planner, Queue as CoreQueue, Refusal, Stage, Want,
 };
 use cosched_core::{JobId, NodeId, Reason, SlotShare, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of waiting jobs of one user; administrators are not limited.
 const USER_WAITING_MAX: usize = 1000;
@@ -312,52 +312,41 @@ impl<'a> Batch<'a> {
 
     /// The text of a refusal, with the names of nodes and queues.
     fn tell(&self, refusal: Refusal) -> String {
-        let name = |id: NodeId| self.replica.name_of(id).to_owned();
+        let name = |id: NodeId| self.replica.name_of(id);
+        let more_than_node = |what: &str, node, amounts| {
+            let [wanted, has] = sizes(amounts);
+            format!("the job wants {wanted} of {what} on node {}, which has {has}", name(node))
+        };
+        let more_than_left = |what: &str, node, amounts| {
+            let [wanted, left] = sizes(amounts);
+            format!("the job wants {wanted} of {what} on node {}, and the others there leave {left}", name(node))
+        };
+        let more_than_permitted = |what: &str, at: u32, amounts, to: &str| {
+            let queue = self.planner.state().config.queues.get(at as usize).map_or("", |queue| &queue.name);
+            let [wanted, most] = sizes(amounts);
+            format!("the job wants {wanted} of {what}, queue {queue} permits {most}{to}")
+        };
         match refusal {
             Refusal::FewCpus { node, wanted, has } => {
                 format!("the job needs {wanted} CPUs on node {}, which has {has}", name(node))
             }
-            Refusal::LittleMemory { node, wanted, has } => {
-                let [wanted, has] = sizes([wanted, has]);
-                format!("the job wants {wanted} of memory on node {}, which has {has}", name(node))
-            }
-            Refusal::LittleDisk { node, wanted, has } => {
-                let [wanted, has] = sizes([wanted, has]);
-                format!("the job wants {wanted} of disk space on node {}, which has {has}", name(node))
-            }
-            Refusal::NoMemoryNow { node, wanted, left } => {
-                let [wanted, left] = sizes([wanted, left]);
-                format!("the job wants {wanted} of memory on node {}, and the others there leave {left}", name(node))
-            }
-            Refusal::NoDiskNow { node, wanted, left } => {
-                let [wanted, left] = sizes([wanted, left]);
-                format!(
-                    "the job wants {wanted} of disk space on node {}, and the others there leave {left}",
-                    name(node)
-                )
-            }
+            Refusal::LittleMemory { node, wanted, has } => more_than_node("memory", node, [wanted, has]),
+            Refusal::LittleDisk { node, wanted, has } => more_than_node("disk space", node, [wanted, has]),
+            Refusal::NoMemoryNow { node, wanted, left } => more_than_left("memory", node, [wanted, left]),
+            Refusal::NoDiskNow { node, wanted, left } => more_than_left("disk space", node, [wanted, left]),
             Refusal::OthersWait(node) => {
                 format!("what node {} has left is reserved for earlier jobs that wait for it", name(node))
             }
-            Refusal::Queue(at, Limit::Memory { wanted, most }) => {
-                let [wanted, most] = sizes([wanted, most]);
-                format!("the job wants {wanted} of memory, queue {} permits {most}", self.queue_name(at))
-            }
+            Refusal::Queue(at, Limit::Memory { wanted, most }) => more_than_permitted("memory", at, [wanted, most], ""),
             Refusal::Queue(at, Limit::UserMemory { wanted, most }) => {
-                let [wanted, most] = sizes([wanted, most]);
-                format!("the job wants {wanted} of memory, queue {} permits {most} to each user", self.queue_name(at))
+                more_than_permitted("memory", at, [wanted, most], " to each user")
             }
             Refusal::Queue(at, Limit::Disk { wanted, most }) => {
-                let [wanted, most] = sizes([wanted, most]);
-                format!("the job wants {wanted} of disk space on a node, queue {} permits {most}", self.queue_name(at))
+                more_than_permitted("disk space on a node", at, [wanted, most], "")
             }
             Refusal::DuplicateNode(node) => format!("node {} is named twice", name(node)),
             other => other.to_string(),
         }
-    }
-
-    fn queue_name(&self, at: u32) -> &str {
-        self.planner.state().config.queues.get(at as usize).map_or("", |queue| &queue.name)
     }
 
     /// Jobs stay in the queue of the same name, so a queue with jobs cannot be left out: the refusal lists its jobs.
@@ -409,7 +398,7 @@ impl<'a> Batch<'a> {
             return Err(Answer::refused(what, why, "Name the nodes that it has."));
         }
         let want = self.want(ask, what)?;
-        let started = self.planner.state().jobs.get(&JobId(id)).is_some_and(|job| job.place.is_some());
+        let started = self.place_of(id).is_some();
         self.user_input(Input::Resources(JobId(id), want), what)?;
         let wall = self.wall.0;
         self.jobs.entry(id).and_modify(|job| {
@@ -426,24 +415,27 @@ impl<'a> Batch<'a> {
         Ok(Answer::Done)
     }
 
+    fn place_of(&self, id: u64) -> Option<&Place> {
+        self.planner.state().jobs.get(&JobId(id))?.place.as_ref()
+    }
+
+    /// Whether these are all nodes of a job that has a place.
+    fn are_all(&self, on: &BTreeSet<String>, id: u64) -> bool {
+        self.place_of(id).is_some_and(|place| place.parts.iter().all(|p| on.contains(self.replica.name_of(p.node))))
+    }
+
     /// The node, and the record of a job that has a part there in this attempt.
     fn part(&mut self, origin: &str, id: u64, attempt: Attempt) -> Option<(NodeId, &mut Job)> {
         let node = NodeId(*self.replica.names.get(origin)?);
-        let place = self.planner.state().jobs.get(&JobId(id))?.place.as_ref()?;
-        place.parts.binary_search_by_key(&node, |part| part.node).ok()?;
+        self.place_of(id)?.parts.binary_search_by_key(&node, |part| part.node).ok()?;
         let job = self.load(id).filter(|job| job.attempt == attempt)?;
         Some((node, job))
     }
 
     fn part_ended(&mut self, origin: &str, id: u64, attempt: Attempt, end: PartEnd) -> Outcome {
         let replica = self.replica;
-        let record = self.planner.state().jobs.get(&JobId(id));
-        let parts: Vec<NodeId> = record
-            .iter()
-            .filter_map(|job| job.place.as_ref())
-            .flat_map(|place| &place.parts)
-            .map(|part| part.node)
-            .collect();
+        let parts: Vec<NodeId> =
+            self.place_of(id).iter().flat_map(|place| &place.parts).map(|part| part.node).collect();
         if let Some((_, job)) = self.part(origin, id, attempt) {
             job.ended_on.entry(origin.to_owned()).or_insert(end);
             job.closing |= job.leader(parts.iter().map(|node| replica.name_of(*node))) == Some(origin);
@@ -453,7 +445,7 @@ impl<'a> Batch<'a> {
 
     /// Without its main process a job that has not started never will, and one that has is over when it has no process left.
     fn main_ended(&mut self, origin: &str, id: u64, attempt: Attempt, exit: Exit) -> Outcome {
-        let started = self.planner.state().jobs.get(&JobId(id)).is_some_and(|job| job.place.is_some());
+        let started = self.place_of(id).is_some();
         // In later attempts another node may have the main process than the one where the job was submitted.
         let of_lead =
             |job: &&mut Job| job.attempt == attempt && (attempt > 0 || job.ask.lead.as_deref() == Some(origin));
@@ -480,17 +472,15 @@ impl<'a> Batch<'a> {
             false => job.asleep_on.remove(origin),
         };
         let on = job.asleep_on.clone();
-        let place = self.planner.state().jobs.get(&JobId(id)).and_then(|job| job.place.as_ref());
-        let all = place.is_some_and(|place| place.parts.iter().all(|p| on.contains(self.replica.name_of(p.node))));
+        let all = self.are_all(&on, id);
         self.input(if all { Input::Asleep(JobId(id)) } else { Input::Awake(JobId(id)) });
         Ok(Answer::Done)
     }
 
     /// Whether a gang was dropped on all its nodes.
     fn is_dropped(&mut self, id: u64) -> bool {
-        let Some(on) = self.load(id).map(|job| job.dropped_on.clone()) else { return false };
-        let place = self.planner.state().jobs.get(&JobId(id)).and_then(|job| job.place.as_ref());
-        place.is_some_and(|place| place.parts.iter().all(|part| on.contains(self.replica.name_of(part.node))))
+        let on = self.load(id).map(|job| job.dropped_on.clone());
+        on.is_some_and(|on| self.are_all(&on, id))
     }
 
     /// LLNL, "Gang Scheduler Design": a program that uses no CPU "for an extended period … is completely removed". It

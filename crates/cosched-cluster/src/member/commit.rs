@@ -76,10 +76,7 @@ impl Member {
 
     /// The nodes' acknowledgements, by name.
     pub(super) fn acks_of(&self, done: Vec<Done>) -> BTreeMap<String, Ack> {
-        let entries = done.into_iter().flat_map(|done| match done {
-            Done::Got(entries) => entries,
-            _ => Vec::new(),
-        });
+        let entries = done.into_iter().flat_map(Done::entries);
         let ack = |entry: crate::store::Entry| {
             Some((self.settings.keys.acks_name(&entry.key)?.to_owned(), decode(&entry.value).ok()?))
         };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const LOAD_STEP: u32 = 2;
 
 /// The plan that the node follows, and what it reports.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Follow {
     follower: Option<Follower>,
     /// By the monotonic clock.
@@ -37,20 +37,7 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn new(clock: Clock) -> Follow {
-        Follow {
-            follower: None,
-            lease_until: Time(0),
-            ahead_ns: 0,
-            clock_ok: clock.synchronised,
-            plan: None,
-            acknowledged: 0,
-            newest_seen: 0,
-            load: 0,
-            load_written_at: Time(0),
-            measured: None,
-            measured_written_at: Time(0),
-            written: None,
-        }
+        Follow { clock_ok: clock.synchronised, ..Follow::default() }
     }
 
     /// Changes may have been missed.
@@ -216,7 +203,7 @@ impl Member {
             return;
         }
         let key = self.settings.keys.ack(&self.settings.name);
-        let then = vec![Do::Put { key, value: encode(&ack), lease: self.session.lease() }];
+        let then = vec![Do::Put { key, value: encode(&ack), lease: self.session.lease }];
         self.send(Flight::Ack(ack), Op::Txn(Txn { then, ..Txn::default() }));
     }
 

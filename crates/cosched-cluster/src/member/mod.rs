@@ -164,7 +164,6 @@ impl Member {
 
     /// The main process of a job that was submitted here has ended, and this node has no part of the job.
     pub fn main_ended(&mut self, now: Moment, job: JobId, attempt: Attempt, exit: Exit) {
-        self.now = now;
         self.outbox.report(&self.settings, now, Ask::MainEnded { job: job.0, attempt, exit });
         self.go_on(now);
     }
@@ -206,7 +205,6 @@ impl Member {
     }
 
     fn report_of(&mut self, now: Moment, job: JobId, report: impl FnOnce(Attempt) -> Ask) {
-        self.now = now;
         if let Some(attempt) = self.local.running(job) {
             self.outbox.report(&self.settings, now, report(attempt));
         }
@@ -215,14 +213,12 @@ impl Member {
 
     /// The number of runnable threads of programs that are not registered, smoothed.
     pub fn load(&mut self, now: Moment, threads: u32) {
-        self.now = now;
         self.follow.load = threads;
         self.go_on(now);
     }
 
     /// The node's measured load, for display anywhere in the cluster.
     pub fn measured(&mut self, now: Moment, measured: Measured) {
-        self.now = now;
         self.follow.measured = Some(measured);
         self.go_on(now);
     }
@@ -255,7 +251,6 @@ impl Member {
 
     /// The node's new capacity. Running jobs lose their place here.
     pub fn capacity(&mut self, now: Moment, capacity: Capacity) {
-        self.now = now;
         if self.settings.capacity != capacity {
             self.settings.capacity = capacity;
             self.session.record_changed = true;
@@ -265,7 +260,6 @@ impl Member {
 
     /// Working hours or off-hours, by the operator's calendar.
     pub fn calendar(&mut self, now: Moment, period: Period) {
-        self.now = now;
         self.work.period = Some(period);
         self.go_on(now);
     }

@@ -138,11 +138,7 @@ impl Member {
         done: Vec<Done>,
     ) {
         if !succeeded {
-            let entries = done.into_iter().find_map(|done| match done {
-                Done::Got(entries) => Some(entries),
-                _ => None,
-            });
-            let entry = entries.unwrap_or_default().pop();
+            let entry = done.into_iter().flat_map(Done::entries).next();
             return self.outbox.found_written(&self.settings, entry.as_ref());
         }
         if upto > 0 {

@@ -52,7 +52,7 @@ pub(super) enum Flight {
     Leave,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// Not connected; the store is tried again at this time.
     Away(Time),
@@ -60,14 +60,15 @@ enum Phase {
     Entering,
     Joined,
     /// No longer a member, or never one.
+    #[default]
     Over,
 }
 
 /// The state of a member's connection to the store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Session {
     phase: Phase,
-    lease: Option<LeaseId>,
+    pub(super) lease: Option<LeaseId>,
     /// Until when the granted lease lasts, at the least.
     granted_until: Time,
     /// When it was requested.
@@ -105,24 +106,12 @@ impl Session {
     pub(super) fn new(now: Time) -> Session {
         Session {
             phase: Phase::Away(now),
-            lease: None,
             granted_until: now,
             granted_at: now,
             renew_at: now,
-            watch: None,
             retry_ns: RETRY_NS_MIN,
-            lost_since: None,
-            was_joined: false,
             since: now,
-            name_taken_since: None,
-            said: None,
-            refused: None,
-            tries: 0,
-            untold: None,
-            record_changed: false,
-            rewrites: None,
-            alarm: None,
-            out: None,
+            ..Session::default()
         }
     }
 
@@ -132,10 +121,6 @@ impl Session {
 
     pub(super) fn is_over(&self) -> bool {
         self.phase == Phase::Over
-    }
-
-    pub(super) fn lease(&self) -> Option<LeaseId> {
-        self.lease
     }
 }
 
@@ -313,10 +298,7 @@ impl Member {
 
     /// Everything was read; the next step is to claim the name.
     fn read(&mut self, revision: Revision, done: Vec<Done>) {
-        let mut got = done.into_iter().map(|done| match done {
-            Done::Got(entries) => entries,
-            _ => Vec::new(),
-        });
+        let mut got = done.into_iter().map(Done::entries);
         let entries = got.next().unwrap_or_default();
         let asked: Option<Entry> = got.next().unwrap_or_default().pop();
         let mut before = std::mem::replace(&mut self.replica, Replica::read(&self.settings.keys, revision, entries));

@@ -24,11 +24,14 @@ impl Batch<'_> {
         Ok(known)
     }
 
-    fn change(&mut self, by: By, id: u64, input: Input, word: &str) -> Outcome {
+    fn change(&mut self, by: By, id: u64, (input, word): (Input, &str), and: impl FnOnce(&mut Job)) -> Outcome {
         self.own_job(by, id)?;
         self.user_input(input, REFUSED)?;
         let wall = self.wall.0;
-        self.jobs.entry(id).and_modify(|job| job.note(wall, Some(by.uid), word));
+        self.jobs.entry(id).and_modify(|job| {
+            job.note(wall, Some(by.uid), word);
+            and(job);
+        });
         Ok(Answer::Done)
     }
 
@@ -51,36 +54,27 @@ impl Batch<'_> {
         }
     }
 
-    fn decide(&mut self, id: u64, decisions: Decisions) {
-        self.jobs.entry(id).and_modify(|job| job.decided = decisions.into());
-    }
-
     pub(super) fn suspend(&mut self, by: By, id: u64) -> Outcome {
         let decisions = self.decided(by, id, |decided, job, asker| {
             decided.suspend(job.owner.uid, asker);
             Ok(())
         })?;
-        self.change(by, id, Input::Suspend(JobId(id)), "suspended")?;
-        self.decide(id, decisions);
-        Ok(Answer::Done)
+        self.change(by, id, (Input::Suspend(JobId(id)), "suspended"), |job| job.decided = decisions.into())
     }
 
     /// Resumes a job; also watches it again if it was asleep or dropped.
     pub(super) fn resume(&mut self, by: By, id: u64) -> Outcome {
         let decisions = self.decided(by, id, |decided, _, asker| decided.resume(asker))?;
-        self.change(by, id, Input::Resume(JobId(id)), "resumed")?;
-        self.decide(id, decisions);
-        self.jobs.entry(id).and_modify(|job| {
+        self.change(by, id, (Input::Resume(JobId(id)), "resumed"), |job| {
+            job.decided = decisions.into();
             job.asleep_on.clear();
             job.dropped_on.clear();
-        });
-        Ok(Answer::Done)
+        })
     }
 
     /// A job that is to end runs until it has; if an administrator has suspended it, at most for the usual grace time.
     pub(super) fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
-        self.change(by, id, Input::Kill(JobId(id)), "killed")?;
-        self.jobs.entry(id).and_modify(|job| {
+        self.change(by, id, (Input::Kill(JobId(id)), "killed"), |job| {
             let bound = job.decided.suspended_by.is_some() && !by.admin;
             let grace_ms = if bound {
                 Some(how.grace_ms.map_or(KillHow::GRACE_MS, |ms| ms.min(KillHow::GRACE_MS)))
@@ -89,8 +83,7 @@ impl Batch<'_> {
             };
             job.killed_by = job.killed_by.or(Some(by.uid));
             job.kill_how = Some(KillHow { grace_ms, ..how });
-        });
-        Ok(Answer::Done)
+        })
     }
 
     pub(super) fn class(&mut self, by: By, id: u64, class: Class) -> Outcome {
@@ -102,10 +95,10 @@ impl Batch<'_> {
             let why = "users may lower a class, not raise it";
             return Err(Answer::refused("the class is not changed", why, "Ask an administrator."));
         }
-        self.change(by, id, Input::Class(JobId(id), class.into()), "class changed")?;
-        self.decide(id, decisions);
-        self.jobs.entry(id).and_modify(|job| job.ask.class = class);
-        Ok(Answer::Done)
+        self.change(by, id, (Input::Class(JobId(id), class.into()), "class changed"), |job| {
+            job.decided = decisions.into();
+            job.ask.class = class;
+        })
     }
 
     pub(super) fn policy(&mut self, by: By, id: u64, policy: Option<Policy>) -> Outcome {
@@ -113,10 +106,10 @@ impl Batch<'_> {
         let decisions = self.decided(by, id, |decided, job, asker| {
             decided.repolicy(job.owner.uid, asker, job.ask.policy.map(Into::into), new)
         })?;
-        self.change(by, id, Input::JobPolicy(JobId(id), new), "policy changed")?;
-        self.decide(id, decisions);
-        self.jobs.entry(id).and_modify(|job| job.ask.policy = policy);
-        Ok(Answer::Done)
+        self.change(by, id, (Input::JobPolicy(JobId(id), new), "policy changed"), |job| {
+            job.decided = decisions.into();
+            job.ask.policy = policy;
+        })
     }
 
     pub(super) fn share(&mut self, by: By, id: u64, permille: Option<u32>) -> Outcome {
@@ -124,9 +117,9 @@ impl Batch<'_> {
         let decisions = self.decided(by, id, |decided, job, asker| {
             decided.reshare(job.owner.uid, asker, job.ask.share_permille.and_then(SlotShare::new), new)
         })?;
-        self.change(by, id, Input::Share(JobId(id), new), "share changed")?;
-        self.decide(id, decisions);
-        self.jobs.entry(id).and_modify(|job| job.ask.share_permille = permille);
-        Ok(Answer::Done)
+        self.change(by, id, (Input::Share(JobId(id), new), "share changed"), |job| {
+            job.decided = decisions.into();
+            job.ask.share_permille = permille;
+        })
     }
 }

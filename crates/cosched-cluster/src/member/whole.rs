@@ -64,7 +64,7 @@ impl Member {
         self.work.forget_silence();
         let own = self.replica.nodes.get(&self.settings.name);
         let is_own = |live: &At<Live>| live.value.node.instance == self.settings.instance;
-        if own.is_some_and(|live| is_own(live) && live.value.lease == self.session.lease()) {
+        if own.is_some_and(|live| is_own(live) && live.value.lease == self.session.lease) {
             self.is_heard(self.session.granted_at);
         }
         self.session.alarm = Some(why.clone());

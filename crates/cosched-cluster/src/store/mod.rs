@@ -146,6 +146,13 @@ pub enum Done {
     Got(Vec<Entry>),
 }
 
+impl Done {
+    /// The entries that were read, if it was a read.
+    pub fn entries(self) -> Vec<Entry> {
+        if let Done::Got(entries) = self { entries } else { Vec::new() }
+    }
+}
+
 /// An operation of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {

@@ -1,10 +1,7 @@
 //! The operator's settings in their serialised form.
 
-use super::names::{Packing, Period, Policy, Sharing};
-use cosched_core::Shares as CoreShares;
-use cosched_core::cluster::{
-    Config as Core, FairShare as CoreFairShare, NODE_DEAD_AFTER_NS, Queue as CoreQueue, Rights as CoreRights,
-};
+use super::names::{Packing, Period, Policy, Sharing, same_fields};
+use cosched_core::cluster::{Config as Core, NODE_DEAD_AFTER_NS};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -36,19 +33,7 @@ pub struct FairShare {
     pub weight_ns: u64,
 }
 
-impl From<CoreFairShare> for FairShare {
-    fn from(of_core: CoreFairShare) -> FairShare {
-        let CoreFairShare { half_life_ns, weight_ns } = of_core;
-        FairShare { half_life_ns, weight_ns }
-    }
-}
-
-impl From<FairShare> for CoreFairShare {
-    fn from(of_wire: FairShare) -> CoreFairShare {
-        let FairShare { half_life_ns, weight_ns } = of_wire;
-        CoreFairShare { half_life_ns, weight_ns }
-    }
-}
+same_fields!(FairShare = cosched_core::cluster::FairShare { half_life_ns, weight_ns });
 
 fn usual_dead_after() -> u64 {
     NODE_DEAD_AFTER_NS
@@ -69,6 +54,8 @@ pub struct Shares {
     pub standby: u32,
 }
 
+same_fields!(Shares = cosched_core::Shares { express, interactive, batch, standby });
+
 /// A queue; see core's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,6 +68,10 @@ pub struct Queue {
     pub time_ns_max: Option<u64>,
     #[serde(default, skip_serializing_if = "Rights::are_none")]
     pub rights: Rights,
+}
+
+same_fields! {
+    Queue = cosched_core::cluster::Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights }
 }
 
 /// A queue's users and their limits; see core's.
@@ -98,6 +89,8 @@ pub struct Rights {
     pub jobs_max: Option<u32>,
 }
 
+same_fields!(Rights = cosched_core::cluster::Rights { users, groups, memory_bytes_max, jobs_max });
+
 impl Rights {
     fn are_none(&self) -> bool {
         *self == Rights::default()
@@ -114,13 +107,13 @@ impl From<&Core> for Config {
             sharing: (*sharing).into(),
             packing: (*packing).into(),
             rows_max,
-            working: working.into(),
-            off: off.into(),
+            working: (*working).into(),
+            off: (*off).into(),
             period: (*period).into(),
             other_share,
             ceiling_permille,
             node_dead_after_ns,
-            queues: queues.iter().map(Queue::from).collect(),
+            queues: queues.iter().cloned().map(Into::into).collect(),
             fair_share: fair_share.map(Into::into),
         }
     }
@@ -142,40 +135,8 @@ impl From<Config> for Core {
             other_share,
             ceiling_permille,
             node_dead_after_ns,
-            queues: queues.into_iter().map(CoreQueue::from).collect(),
+            queues: queues.into_iter().map(Into::into).collect(),
             fair_share: fair_share.map(Into::into),
         }
-    }
-}
-
-impl From<&CoreShares> for Shares {
-    fn from(of_core: &CoreShares) -> Shares {
-        let CoreShares { express, interactive, batch, standby } = *of_core;
-        Shares { express, interactive, batch, standby }
-    }
-}
-
-impl From<Shares> for CoreShares {
-    fn from(of_wire: Shares) -> CoreShares {
-        let Shares { express, interactive, batch, standby } = of_wire;
-        CoreShares { express, interactive, batch, standby }
-    }
-}
-
-impl From<&CoreQueue> for Queue {
-    fn from(of_core: &CoreQueue) -> Queue {
-        let CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights } = of_core.clone();
-        let CoreRights { users, groups, memory_bytes_max: of_user, jobs_max } = rights;
-        let rights = Rights { users, groups, memory_bytes_max: of_user, jobs_max };
-        Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights }
-    }
-}
-
-impl From<Queue> for CoreQueue {
-    fn from(of_wire: Queue) -> CoreQueue {
-        let Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights } = of_wire;
-        let Rights { users, groups, memory_bytes_max: of_user, jobs_max } = rights;
-        let rights = CoreRights { users, groups, memory_bytes_max: of_user, jobs_max };
-        CoreQueue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights }
     }
 }

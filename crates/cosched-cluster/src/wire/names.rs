@@ -28,6 +28,28 @@ macro_rules! mirror {
     };
 }
 
+/// Converts a struct of the wire into one of core with the same fields, and back; it does not compile otherwise.
+macro_rules! same_fields {
+    ($name:ident = $core:path { $($field:ident),+ $(,)? }) => {
+        impl From<$core> for $name {
+            fn from(of_core: $core) -> $name {
+                use $core as Core;
+                let Core { $($field),+ } = of_core;
+                $name { $($field: $field.into()),+ }
+            }
+        }
+
+        impl From<$name> for $core {
+            fn from(of_wire: $name) -> $core {
+                use $core as Core;
+                let $name { $($field),+ } = of_wire;
+                Core { $($field: $field.into()),+ }
+            }
+        }
+    };
+}
+pub(super) use same_fields;
+
 mirror! {
     /// A job's class, the most urgent first.
     Class = cosched_core::Class {

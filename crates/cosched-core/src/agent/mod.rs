@@ -129,7 +129,7 @@ pub enum AgentAction {
 }
 
 /// The agent of one node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Agent {
     config: AgentConfig,
     plan: Option<Arc<Plan>>,
@@ -144,15 +144,7 @@ pub struct Agent {
 impl Agent {
     /// An agent without a plan.
     pub fn new(config: AgentConfig) -> Agent {
-        Agent {
-            config,
-            plan: None,
-            watches: BTreeMap::new(),
-            set: BTreeMap::new(),
-            next_samples: Time(0),
-            next_boundary: None,
-            actions: VecDeque::new(),
-        }
+        Agent { config, ..Agent::default() }
     }
 
     /// Takes an input.

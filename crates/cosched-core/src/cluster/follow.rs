@@ -130,9 +130,13 @@ impl Follower {
         if let Err(flaw) = self.check(now) {
             self.plans.clear();
             self.actions.push_back(FollowAction::Unsound(flaw));
-            if self.in_use.take().is_some() {
-                self.actions.push_back(FollowAction::RunNoSlots(Reason::PlanMissed));
-            }
+            self.run_no_slots(Reason::PlanMissed);
+        }
+    }
+
+    fn run_no_slots(&mut self, why: Reason) {
+        if self.in_use.take().is_some() {
+            self.actions.push_back(FollowAction::RunNoSlots(why));
         }
     }
 
@@ -151,26 +155,17 @@ impl Follower {
     fn change_over(&mut self, now: Time) {
         self.lapsed = self.lease_until <= now;
         if self.lapsed {
-            if self.in_use.take().is_some() {
-                self.actions.push_back(FollowAction::RunNoSlots(Reason::LeaseOut));
-            }
-            return;
+            return self.run_no_slots(Reason::LeaseOut);
         }
         while self.plans.get(1).is_some_and(|next| next.holds_from() <= now) {
             self.plans.pop_front();
         }
         let Some(plan) = self.plans.front().filter(|plan| plan.holds_from() <= now) else {
             // The clock was ahead when the plan was taken into use: the other nodes still follow the one before.
-            if self.in_use.take().is_some() {
-                self.actions.push_back(FollowAction::RunNoSlots(Reason::ClockNotSynchronised));
-            }
-            return;
+            return self.run_no_slots(Reason::ClockNotSynchronised);
         };
         if plan.generation < self.usable_from {
-            if self.in_use.take().is_some() {
-                self.actions.push_back(FollowAction::RunNoSlots(Reason::PlanMissed));
-            }
-            return;
+            return self.run_no_slots(Reason::PlanMissed);
         }
         if self.in_use != Some(plan.generation) {
             self.in_use = Some(plan.generation);

@@ -98,7 +98,7 @@ impl Planner {
     }
 
     fn named_nodes(&self, job: &JobRecord, wants: &[NodeWant], reserved: &Reserved) -> Result<Vec<Part>, Reason> {
-        let guest = self.guest(job, reserved.now());
+        let guest = self.guest(job, reserved.now);
         let mut parts = Vec::with_capacity(wants.len());
         let mut wanted = Wanted::new();
         for want in wants {
@@ -157,7 +157,7 @@ impl Planner {
             return Err(self.why_not(job, (cpus, memory, disk), reserved));
         }
         if self.policy(job) == Policy::Gang {
-            let guest = self.guest(job, reserved.now());
+            let guest = self.guest(job, reserved.now);
             offers.retain(|offer| reserved.leaves_row(offer.node, &guest, self.rows_left()));
             if offers.iter().map(|offer| u64::from(offer.cpus)).sum::<u64>() < u64::from(cpus) {
                 return Err(Reason::BehindOthers);
@@ -173,7 +173,7 @@ impl Planner {
 
     /// The offers of those nodes that may take the job, in the nodes' order.
     fn offers(&self, job: &JobRecord, memory: u64, disk: u64, reserved: &Reserved) -> Vec<Offer> {
-        let guest = self.guest(job, reserved.now());
+        let guest = self.guest(job, reserved.now);
         let offer = |(at, (node, used)): (usize, (&super::state::NodeRecord, &super::nodes::Use))| {
             let memory_left = node.capacity.memory_bytes.saturating_sub(used.memory_bytes);
             let disk_left = node.capacity.disk_bytes.saturating_sub(used.disk_bytes);
@@ -190,7 +190,7 @@ impl Planner {
 
     /// The first resource that is lacking for a job that requests a number of CPUs.
     fn why_not(&self, job: &JobRecord, (cpus, memory, disk): (u32, u64, u64), reserved: &Reserved) -> Reason {
-        let unreserved = Reserved::new(reserved.now());
+        let unreserved = Reserved::new(reserved.now);
         let has = |memory, disk| {
             let offers = self.offers(job, memory, disk, &unreserved);
             offers.iter().map(|offer| u64::from(offer.cpus)).sum::<u64>() >= u64::from(cpus)

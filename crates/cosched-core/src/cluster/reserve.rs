@@ -60,7 +60,7 @@ pub(super) struct Guest {
 /// All reservations of one pass over the waiting jobs.
 #[derive(Debug)]
 pub(super) struct Reserved {
-    now: Time,
+    pub(super) now: Time,
     kept: BTreeMap<u32, Kept>,
     /// The use of each node; computed when it is first needed, and again after a job has started.
     usages: Option<Vec<Vec<Usage>>>,
@@ -70,10 +70,6 @@ impl Reserved {
     /// No reservations yet.
     pub(super) fn new(now: Time) -> Reserved {
         Reserved { now, kept: BTreeMap::new(), usages: None }
-    }
-
-    pub(super) fn now(&self) -> Time {
-        self.now
     }
 
     pub(super) fn has(&self, at: u32) -> bool {

@@ -269,28 +269,15 @@ impl Planner {
             PlannerInput::Resume(id) => self.entry(id)?.standing = Standing::Scheduled,
             PlannerInput::Asleep(id) => return self.set_asleep(id, true).map(|()| Reason::NoCpuUsed),
             PlannerInput::Awake(id) => return self.set_asleep(id, false).map(|()| Reason::CpuUsed),
-            PlannerInput::Class(id, class) => {
-                self.entry(id)?.job.class = class;
-                return Ok(Reason::Settings);
-            }
-            PlannerInput::Cpus(id, cpus) => {
-                self.set_cpus(id, cpus)?;
-                return Ok(Reason::Settings);
-            }
-            PlannerInput::JobPolicy(id, policy) => {
-                self.entry(id)?.job.policy = policy;
-                return Ok(Reason::Settings);
-            }
-            PlannerInput::Share(id, share) => {
-                self.entry(id)?.slot_share = share;
-                return Ok(Reason::Settings);
-            }
+            PlannerInput::Class(id, class) => self.entry(id)?.job.class = class,
+            PlannerInput::Cpus(id, cpus) => self.set_cpus(id, cpus)?,
+            PlannerInput::JobPolicy(id, policy) => self.entry(id)?.job.policy = policy,
+            PlannerInput::Share(id, share) => self.entry(id)?.slot_share = share,
             PlannerInput::WholeCores(id) => {
                 let cpus = self.entry(id)?.job.cpus;
                 self.check_cores(cpus)?;
                 self.entry(id)?.alone = true;
                 self.matrix.remove(id);
-                return Ok(Reason::Settings);
             }
             PlannerInput::Choice(id, policy, reason) => {
                 self.entry(id)?.choice = if policy == Policy::Auto { Policy::Gang } else { policy };

@@ -43,12 +43,9 @@ impl FileAdopt {
     pub(super) fn read(self) -> Result<AdoptRule, ConfigError> {
         let FileAdopt { unit, slice, cgroup, executable, container_labels, class, share, cpus, policy, queue } = self;
         if unit.is_none() && slice.is_none() && cgroup.is_none() && !container_labels {
-            return Err(ConfigError {
-                what: "`[[adopt]]` names nothing that could appear".to_owned(),
-                why: "a rule has one of unit, slice, cgroup and container_labels, also beside executable".to_owned(),
-                hint: "Write for example unit = \"llama@*.service\".".to_owned(),
-                ..ConfigError::default()
-            });
+            let why = "a rule has one of unit, slice, cgroup and container_labels, also beside executable";
+            let hint = "Write for example unit = \"llama@*.service\".";
+            return Err(error("`[[adopt]]` names nothing that could appear", why, hint));
         }
         for (key, name) in [("unit", &unit), ("slice", &slice)] {
             if let Some(name) = name.as_ref().filter(|name| name.is_empty() || name.contains('/')) {

@@ -1,6 +1,6 @@
 //! The part of the configuration that makes a node a member of a cluster.
 
-use super::{ConfigError, choice, range, set_duration};
+use super::{ConfigError, File, choice, error, range, set_duration};
 use crate::cluster::own;
 use crate::users::{group_id, ids, user_id};
 use cosched_api::{self as api, FairShareTable, QueueTable};
@@ -81,24 +81,6 @@ pub(crate) struct EtcdFile {
     pub(crate) password_file: Option<PathBuf>,
 }
 
-/// The cluster's keys as they are written in the file.
-pub(super) struct FileCluster {
-    pub(super) store: Option<String>,
-    pub(super) cluster: Option<String>,
-    pub(super) node: Option<String>,
-    pub(super) etcd: Option<EtcdFile>,
-    pub(super) node_lease: Option<String>,
-    pub(super) node_dead_after: Option<String>,
-    pub(super) rebalance_period: Option<String>,
-    pub(super) packing: Option<String>,
-    pub(super) rows_max: Option<u32>,
-    pub(super) ceiling: Option<f64>,
-    pub(super) queue: Option<Vec<QueueTable>>,
-    pub(super) fair_share: Option<FairShareTable>,
-    /// Whether `memory` is set.
-    pub(super) memory: bool,
-}
-
 /// The values of `store`.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -107,84 +89,82 @@ enum Kind {
     Etcd,
 }
 
-impl FileCluster {
-    /// The node's place in its cluster.
-    pub(super) fn read(self) -> Result<ClusterConfig, ConfigError> {
-        let names = [("file", Kind::File), ("memory", Kind::Memory), ("etcd", Kind::Etcd)];
-        let kind = self.store.as_deref().map_or(Ok(Kind::File), |store| choice("store", store, &names))?;
-        if kind == Kind::File && self.etcd.is_none() {
-            return self.alone();
-        }
-        let store = match (kind, self.etcd) {
-            (Kind::File, _) | (Kind::Memory, Some(_)) => {
-                return Err(error(
-                    "`[etcd]` is set, but the store is not etcd",
-                    "the table is only for store = \"etcd\"",
-                    "Set store = \"etcd\", or remove the table.",
-                ));
-            }
-            (Kind::Memory, None) => StoreChoice::Memory,
-            (Kind::Etcd, etcd) => StoreChoice::Etcd(check_etcd(etcd.unwrap_or_default())?),
-        };
-        let mut node_lease = Duration::from_secs(5);
-        set_duration(&mut node_lease, "node_lease", self.node_lease)?;
-        if !NODE_LEASE.contains(&node_lease) {
-            return Err(range("node_lease", &format!("{}ms", node_lease.as_millis()), "2s to 5min"));
-        }
-        let node_dead_after_ns = node_dead_after(self.node_dead_after, node_lease)?;
-        let mut rebalance_period = Duration::from_secs(60);
-        set_duration(&mut rebalance_period, "rebalance_period", self.rebalance_period)?;
-        if rebalance_period < Duration::from_secs(1) {
-            return Err(range("rebalance_period", &format!("{}ms", rebalance_period.as_millis()), "1s and more"));
-        }
-        let packings = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit), ("buddy", Packing::Buddy)];
-        let rows_max = self.rows_max.unwrap_or(ROWS_MAX);
-        if !(1..=1000).contains(&rows_max) {
-            return Err(range("rows_max", &rows_max.to_string(), "1 to 1000"));
-        }
-        Ok(ClusterConfig {
-            store,
-            name: name("cluster", self.cluster.unwrap_or_else(|| "default".to_owned()))?,
-            node: name("node", self.node.unwrap_or_else(cosched_linux::observe::hostname))?,
-            node_lease,
-            node_dead_after_ns,
-            rebalance_period,
-            packing: self.packing.map_or(Ok(Packing::Buddy), |text| choice("packing", &text, &packings))?,
-            rows_max,
-            ceiling_permille: ceiling(self.ceiling)?,
-            queues_are_set: self.queue.is_some(),
-            queues: queues(self.queue)?,
-            fair_share: fair_share(self.fair_share)?,
-            admits_by_memory: true,
-        })
+/// The node's place in its cluster; `memory`: whether the memory for jobs is set.
+pub(super) fn read(file: &mut File, memory: bool) -> Result<ClusterConfig, ConfigError> {
+    let names = [("file", Kind::File), ("memory", Kind::Memory), ("etcd", Kind::Etcd)];
+    let kind = file.store.as_deref().map_or(Ok(Kind::File), |store| choice("store", store, &names))?;
+    if kind == Kind::File && file.etcd.is_none() {
+        return alone(file, memory);
     }
+    let store = match (kind, file.etcd.take()) {
+        (Kind::File, _) | (Kind::Memory, Some(_)) => {
+            return Err(error(
+                "`[etcd]` is set, but the store is not etcd",
+                "the table is only for store = \"etcd\"",
+                "Set store = \"etcd\", or remove the table.",
+            ));
+        }
+        (Kind::Memory, None) => StoreChoice::Memory,
+        (Kind::Etcd, etcd) => StoreChoice::Etcd(check_etcd(etcd.unwrap_or_default())?),
+    };
+    let mut node_lease = Duration::from_secs(5);
+    set_duration(&mut node_lease, "node_lease", file.node_lease.take())?;
+    if !NODE_LEASE.contains(&node_lease) {
+        return Err(range("node_lease", &format!("{}ms", node_lease.as_millis()), "2s to 5min"));
+    }
+    let node_dead_after_ns = node_dead_after(file.node_dead_after.take(), node_lease)?;
+    let mut rebalance_period = Duration::from_secs(60);
+    set_duration(&mut rebalance_period, "rebalance_period", file.rebalance_period.take())?;
+    if rebalance_period < Duration::from_secs(1) {
+        return Err(range("rebalance_period", &format!("{}ms", rebalance_period.as_millis()), "1s and more"));
+    }
+    let packings = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit), ("buddy", Packing::Buddy)];
+    let rows_max = file.rows_max.unwrap_or(ROWS_MAX);
+    if !(1..=1000).contains(&rows_max) {
+        return Err(range("rows_max", &rows_max.to_string(), "1 to 1000"));
+    }
+    Ok(ClusterConfig {
+        store,
+        name: name("cluster", file.cluster.take().unwrap_or_else(|| "default".to_owned()))?,
+        node: name("node", file.node.take().unwrap_or_else(cosched_linux::observe::hostname))?,
+        node_lease,
+        node_dead_after_ns,
+        rebalance_period,
+        packing: file.packing.as_deref().map_or(Ok(Packing::Buddy), |text| choice("packing", text, &packings))?,
+        rows_max,
+        ceiling_permille: ceiling(file.ceiling)?,
+        queues_are_set: file.queue.is_some(),
+        queues: queues(file.queue.take())?,
+        fair_share: fair_share(file.fair_share.take())?,
+        admits_by_memory: true,
+    })
+}
 
-    /// One machine: keys that have a meaning only for several nodes are errors, not ignored.
-    fn alone(self) -> Result<ClusterConfig, ConfigError> {
-        let of_nodes = "the store is \"file\", which other machines cannot read";
-        let of_rows = "it is about gangs that span nodes, and one machine has none";
-        let keys = [
-            ("cluster", self.cluster.is_some(), of_nodes),
-            ("node", self.node.is_some(), of_nodes),
-            ("node_lease", self.node_lease.is_some(), of_nodes),
-            ("node_dead_after", self.node_dead_after.is_some(), of_nodes),
-            ("rebalance_period", self.rebalance_period.is_some(), of_rows),
-            ("rows_max", self.rows_max.is_some(), of_rows),
-        ];
-        if let Some((key, _, why)) = keys.into_iter().find(|(_, set, _)| *set) {
-            let hint = "Set store = \"etcd\" for a cluster, or remove the key.";
-            return Err(error(format!("`{key}` is set, but this is one machine"), why, hint));
-        }
-        let asks_for_order = self.ceiling.is_some() || self.queue.is_some() || self.fair_share.is_some();
-        Ok(ClusterConfig {
-            ceiling_permille: ceiling(self.ceiling)?,
-            queues_are_set: self.queue.is_some(),
-            queues: queues(self.queue)?,
-            fair_share: fair_share(self.fair_share)?,
-            admits_by_memory: self.memory || asks_for_order,
-            ..ClusterConfig::one_machine()
-        })
+/// One machine: keys that have a meaning only for several nodes are errors, not ignored.
+fn alone(file: &mut File, memory: bool) -> Result<ClusterConfig, ConfigError> {
+    let of_nodes = "the store is \"file\", which other machines cannot read";
+    let of_rows = "it is about gangs that span nodes, and one machine has none";
+    let keys = [
+        ("cluster", file.cluster.is_some(), of_nodes),
+        ("node", file.node.is_some(), of_nodes),
+        ("node_lease", file.node_lease.is_some(), of_nodes),
+        ("node_dead_after", file.node_dead_after.is_some(), of_nodes),
+        ("rebalance_period", file.rebalance_period.is_some(), of_rows),
+        ("rows_max", file.rows_max.is_some(), of_rows),
+    ];
+    if let Some((key, _, why)) = keys.into_iter().find(|(_, set, _)| *set) {
+        let hint = "Set store = \"etcd\" for a cluster, or remove the key.";
+        return Err(error(format!("`{key}` is set, but this is one machine"), why, hint));
     }
+    let asks_for_order = file.ceiling.is_some() || file.queue.is_some() || file.fair_share.is_some();
+    Ok(ClusterConfig {
+        ceiling_permille: ceiling(file.ceiling)?,
+        queues_are_set: file.queue.is_some(),
+        queues: queues(file.queue.take())?,
+        fair_share: fair_share(file.fair_share.take())?,
+        admits_by_memory: memory || asks_for_order,
+        ..ClusterConfig::one_machine()
+    })
 }
 
 impl ClusterConfig {
@@ -363,10 +343,6 @@ pub(crate) fn queue_of(queue: api::Queue) -> Result<Queue, (String, String, &'st
     };
     let time_ns_max = time_ms_max.map(|ms| ms.saturating_mul(1_000_000));
     Ok(Queue { name, exclusive, memory_bytes_max, disk_bytes_max, time_ns_max, rights })
-}
-
-fn error(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ConfigError {
-    ConfigError { what: what.into(), why: why.into(), hint: hint.into(), ..ConfigError::default() }
 }
 
 #[cfg(test)]

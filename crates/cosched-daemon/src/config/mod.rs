@@ -211,11 +211,9 @@ struct FileShares {
 impl Config {
     /// Reads the file at `path`.
     pub(crate) fn load(path: &Path) -> Result<Config, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
-            what: format!("cannot read the configuration {}", path.display()),
-            why: e.to_string(),
-            hint: "Check the path and its permissions, or leave --config out to use the defaults.".to_owned(),
-            ..ConfigError::default()
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            let hint = "Check the path and its permissions, or leave --config out to use the defaults.";
+            error(format!("cannot read the configuration {}", path.display()), e.to_string(), hint)
         })?;
         Config::parse(&text).map_err(|e| {
             let colon = if e.place.is_empty() { ": " } else { ":" };
@@ -234,31 +232,16 @@ impl Config {
     }
 
     fn read(text: &str) -> Result<Config, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|e| place::syntax(text, &e))?;
+        let mut file: File = toml::from_str(text).map_err(|e| place::syntax(text, &e))?;
         let mut c = Config::default();
-        if let Some(v) = file.policy {
-            c.policy = choice("policy", &v, &cosched_api::Policy::ALL.map(|p| (p.name(), core_policy(p))))?;
+        if let Some(v) = &file.policy {
+            c.policy = choice("policy", v, &cosched_api::Policy::ALL.map(|p| (p.name(), core_policy(p))))?;
         }
-        if let Some(v) = file.sharing {
-            c.sharing = choice("sharing", &v, &cosched_api::Sharing::ALL.map(|s| (s.name(), core_sharing(s))))?;
+        if let Some(v) = &file.sharing {
+            c.sharing = choice("sharing", v, &cosched_api::Sharing::ALL.map(|s| (s.name(), core_sharing(s))))?;
         }
-        c.memory_bytes = file.memory.map(|text| size("memory", &text)).transpose()?;
-        c.cluster = cluster::FileCluster {
-            store: file.store,
-            cluster: file.cluster,
-            node: file.node,
-            etcd: file.etcd,
-            node_lease: file.node_lease,
-            node_dead_after: file.node_dead_after,
-            rebalance_period: file.rebalance_period,
-            packing: file.packing.clone(),
-            rows_max: file.rows_max,
-            ceiling: file.ceiling,
-            queue: file.queue,
-            fair_share: file.fair_share,
-            memory: c.memory_bytes.is_some(),
-        }
-        .read()?;
+        c.memory_bytes = file.memory.as_deref().map(|text| size("memory", text)).transpose()?;
+        c.cluster = cluster::read(&mut file, c.memory_bytes.is_some())?;
         let alone = c.cluster.is_alone();
         if let Some(v) = file.packing.filter(|_| alone) {
             let names = [("first-fit", Packing::FirstFit), ("best-fit", Packing::BestFit)];
@@ -358,13 +341,13 @@ fn check_shares(table: &str, s: &Shares) -> Result<(), ConfigError> {
     }
 }
 
+fn error(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ConfigError {
+    ConfigError { what: what.into(), why: why.into(), hint: hint.into(), ..ConfigError::default() }
+}
+
 fn range(key: &str, value: &str, valid: &str) -> ConfigError {
-    ConfigError {
-        what: format!("`{key} = {value}` is not possible"),
-        why: format!("it is out of range: {valid}"),
-        hint: "Correct the value, or remove the key for its default.".to_owned(),
-        ..ConfigError::default()
-    }
+    let hint = "Correct the value, or remove the key for its default.";
+    error(format!("`{key} = {value}` is not possible"), format!("it is out of range: {valid}"), hint)
 }
 
 impl From<TermError> for ConfigError {
@@ -374,12 +357,8 @@ impl From<TermError> for ConfigError {
 }
 
 fn working_hours(texts: &[String]) -> Result<Calendar, ConfigError> {
-    Calendar::parse(texts).map_err(|why| ConfigError {
-        what: "`working_hours` is not valid".to_owned(),
-        why,
-        hint: "Write a list, as [\"Mon-Fri 08:00-18:00\"].".to_owned(),
-        ..ConfigError::default()
-    })
+    let hint = "Write a list, as [\"Mon-Fri 08:00-18:00\"].";
+    Calendar::parse(texts).map_err(|why| error("`working_hours` is not valid", why, hint))
 }
 
 fn private_data(words: &[String]) -> Result<PrivateData, ConfigError> {
@@ -393,30 +372,24 @@ fn private_data(words: &[String]) -> Result<PrivateData, ConfigError> {
 }
 
 fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
-    text.parse().map_err(|_| ConfigError {
-        what: format!("`{key} = \"{text}\"` is not an address"),
-        why: "it takes an IP address and a port".to_owned(),
-        hint: "Write \"127.0.0.1:9464\" for this machine only, or \"[::1]:9464\".".to_owned(),
-        ..ConfigError::default()
+    text.parse().map_err(|_| {
+        let hint = "Write \"127.0.0.1:9464\" for this machine only, or \"[::1]:9464\".";
+        error(format!("`{key} = \"{text}\"` is not an address"), "it takes an IP address and a port", hint)
     })
 }
 
 fn size(key: &str, text: &str) -> Result<u64, ConfigError> {
-    cosched_api::parse::size_bytes(text).map_err(|e| ConfigError {
-        what: format!("`{key} = \"{text}\"` is not a size"),
-        why: e.to_string(),
-        hint: "Write a number with a unit, as in \"64G\".".to_owned(),
-        ..ConfigError::default()
+    cosched_api::parse::size_bytes(text).map_err(|e| {
+        let hint = "Write a number with a unit, as in \"64G\".";
+        error(format!("`{key} = \"{text}\"` is not a size"), e.to_string(), hint)
     })
 }
 
 fn set_duration(target: &mut Duration, key: &str, text: Option<String>) -> Result<(), ConfigError> {
     let Some(text) = text else { return Ok(()) };
-    *target = cosched_api::parse::duration(&text).map_err(|e| ConfigError {
-        what: format!("`{key} = \"{text}\"` is not a time"),
-        why: e.to_string(),
-        hint: "Write a number with a unit, as in \"100ms\", \"2s\" or \"5min\".".to_owned(),
-        ..ConfigError::default()
+    *target = cosched_api::parse::duration(&text).map_err(|e| {
+        let hint = "Write a number with a unit, as in \"100ms\", \"2s\" or \"5min\".";
+        error(format!("`{key} = \"{text}\"` is not a time"), e.to_string(), hint)
     })?;
     Ok(())
 }

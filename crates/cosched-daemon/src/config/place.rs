@@ -1,6 +1,6 @@
 //! The position of a mistake in a configuration file: line, column, key, and the line itself with carets below it.
 
-use super::ConfigError;
+use super::{ConfigError, error};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -8,11 +8,9 @@ use toml::de::{DeTable, DeValue};
 const SHOWN: usize = 100;
 
 /// Turns the parser's message into ours; for an unknown key it names the nearest key of its table.
-pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
-    let message = error.message().trim();
-    let span = error.span().unwrap_or(0..0);
-    let error =
-        |what, why: &str, hint: String| ConfigError { what, why: why.to_owned(), hint, ..ConfigError::default() };
+pub(super) fn syntax(text: &str, e: &toml::de::Error) -> ConfigError {
+    let message = e.message().trim();
+    let span = e.span().unwrap_or(0..0);
     let all = "cosched.toml(5) has every key with its default.".to_owned();
     let made = match message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         Some((key, rest)) => {
@@ -23,7 +21,7 @@ pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ConfigError {
         }
         None => match key_before(text, span.start) {
             Some(key) => error(format!("the value of `{key}` cannot be read"), message, all),
-            None => error("this is not a valid configuration".to_owned(), message, all),
+            None => error("this is not a valid configuration", message, all),
         },
     };
     ConfigError { at: Some(Box::new(span)), ..made }

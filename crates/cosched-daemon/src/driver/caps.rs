@@ -2,8 +2,8 @@
 
 use super::Driver;
 use crate::config::CallerCgroup;
-use crate::refuse::{Answer, internal, refuse};
-use cosched_api::{ErrorBody, ErrorCode};
+use crate::refuse::{Answer, forbidden, internal, unsupported};
+use cosched_api::ErrorBody;
 use cosched_linux::process::{Held, facts};
 use cosched_linux::{Caps, JobCgroup, Resource};
 use std::io;
@@ -24,7 +24,7 @@ impl Driver {
         let keeps = self.config.limits.caller_cgroup == CallerCgroup::PerJob || self.is_of_its_starter(held);
         if requeues && caps != Caps::default() {
             let hint = "Leave out `--on-node-loss requeue`, or run it from a cgroup without limits.";
-            return Err(refuse(ErrorCode::Unsupported, "the job cannot be requeued", told(&caps), hint));
+            return Err(unsupported("the job cannot be requeued", told(&caps), hint));
         }
         let all_kept = caps.unkept.is_empty() && (caps.caps.is_empty() || keeps);
         if all_kept { Ok(caps) } else { Err(refused(held.pid(), &caps)) }
@@ -51,8 +51,7 @@ impl Driver {
 }
 
 fn hidden(pid: i32, e: &io::Error) -> ErrorBody {
-    refuse(
-        ErrorCode::Forbidden,
+    forbidden(
         format!("process {pid} cannot enter a job"),
         format!("its limits cannot be read: /proc/{pid}/cgroup: {e}"),
         "Run it in a cgroup that is nested less deeply.",
@@ -72,8 +71,7 @@ fn refused(pid: i32, caps: &Caps) -> ErrorBody {
         // No job can have this limit.
         false => "",
     };
-    refuse(
-        ErrorCode::Forbidden,
+    forbidden(
         format!("process {pid} cannot enter a job"),
         format!("{}, and in a job's own cgroup that limit would not apply", told(caps)),
         format!(
@@ -86,6 +84,7 @@ fn refused(pid: i32, caps: &Caps) -> ErrorBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_api::ErrorCode;
     use cosched_linux::Cap;
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::{Driver, machine};
 use crate::record::Record;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, invalid};
 use crate::rights::Peer;
-use cosched_api::{ErrorCode, PolicyRequest};
+use cosched_api::PolicyRequest;
 use cosched_core::JobId;
 use cosched_node::Refusal;
 
@@ -14,7 +14,7 @@ pub(super) fn check_signal(signal: i32) -> Answer<()> {
         return Ok(());
     }
     let (what, hint) = (format!("there is no signal {signal}"), "Use 15 (TERM) to ask, 9 (KILL) to force.");
-    Err(refuse(ErrorCode::Invalid, what, "signals are 1 to 64", hint))
+    Err(invalid(what, "signals are 1 to 64", hint))
 }
 
 impl Driver {
@@ -33,8 +33,7 @@ impl Driver {
 pub(super) fn check_own_policy(request: &PolicyRequest) -> Answer<()> {
     let common = request.sharing.is_some() || request.slot_length_ms.is_some() || request.ceiling.is_some();
     if common || machine::is_for_all(request) {
-        return Err(refuse(
-            ErrorCode::Invalid,
+        return Err(invalid(
             "a job cannot have its own sharing or slot length",
             "all gangs of a machine share one matrix",
             "Set them for the machine: `cosched policy gang --sharing soft --slot 100ms`.",

@@ -2,8 +2,8 @@
 
 use super::Driver;
 use crate::config::SLOT_LENGTH_MS;
-use crate::refuse::{Answer, refuse};
-use cosched_api::{ErrorCode, PolicyRequest};
+use crate::refuse::{Answer, invalid};
+use cosched_api::PolicyRequest;
 
 impl Driver {
     /// Gives the slot thread the mechanism that the present sharing requires.
@@ -28,8 +28,7 @@ pub(super) fn is_for_all(request: &PolicyRequest) -> bool {
 pub(super) fn check_slot_length(ms: Option<u64>) -> Answer<()> {
     match ms.filter(|ms| !SLOT_LENGTH_MS.contains(ms)) {
         None => Ok(()),
-        Some(ms) => Err(refuse(
-            ErrorCode::Invalid,
+        Some(ms) => Err(invalid(
             format!("a slot cannot be {ms} ms long"),
             format!("slots are {} to {} ms", SLOT_LENGTH_MS.start(), SLOT_LENGTH_MS.end()),
             "100 ms is the default; 20 ms answers faster and costs a little more.",

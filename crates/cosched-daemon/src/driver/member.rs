@@ -8,10 +8,10 @@ use super::signals::needs_cgroups;
 use super::{Driver, adopt};
 use crate::clock::unix_ms;
 use crate::record::{self, Record};
-use crate::refuse::{Answer, internal, refuse};
+use crate::refuse::{Answer, conflict, forbidden, internal, invalid, not_found};
 use crate::rights::Peer;
 use crate::users::user_name;
-use cosched_api::{ErrorBody, ErrorCode, Job, ProcessRequest};
+use cosched_api::{ErrorBody, Job, ProcessRequest};
 use cosched_core::JobId;
 use cosched_linux::Origin;
 use cosched_linux::process::{self, Held};
@@ -79,7 +79,7 @@ impl Driver {
                 format!("`cosched show {id}` lists its nodes, and what it waits for."),
             ),
         };
-        refuse(ErrorCode::Conflict, format!("process {pid} cannot enter job {id}"), why, hint)
+        conflict(format!("process {pid} cannot enter job {id}"), why, hint)
     }
 
     /// `DELETE /v1/jobs/{id}/processes`: moves a process back to the origin of the job's first process.
@@ -87,8 +87,7 @@ impl Driver {
         let record = self.changeable(peer, id)?;
         let held = hold(&request)?;
         if self.job_of(held.pid()) != Some(id) {
-            return Err(refuse(
-                ErrorCode::NotFound,
+            return Err(not_found(
                 format!("process {} is not in job {id}", held.pid()),
                 "It was never added, or was removed",
                 format!("`cosched show {id}` lists the job's processes."),
@@ -105,7 +104,7 @@ impl Driver {
         leave.map_err(|why| self.refusal(why))?;
         let origin = self.way_back(peer, &record).ok_or_else(|| {
             let why = "The cgroup that the job came from no longer exists, and the caller is in a job itself";
-            refuse(ErrorCode::Conflict, what(), why, "Call from a process that is not in a job.")
+            conflict(what(), why, "Call from a process that is not in a job.")
         })?;
         if let Some(live) = self.live.get(&id) {
             live.cgroup.confine_process(held.pid(), &live.place.left(&self.identity.cpus));
@@ -128,8 +127,7 @@ impl Driver {
         if facts.uid == record.uid || all_admins {
             return Ok(());
         }
-        Err(refuse(
-            ErrorCode::Forbidden,
+        Err(forbidden(
             format!("process {pid} cannot enter job {}", record.id),
             format!("it runs as {}, and the job belongs to {}", user_name(facts.uid), user_name(record.uid)),
             "Add processes of the job's owner only.",
@@ -166,12 +164,11 @@ fn hold(request: &ProcessRequest) -> Answer<Held> {
     let pid = request.pid;
     if pid <= 0 {
         let hint = "Give the pid of a process as the daemon sees it: 1 or more.";
-        return Err(refuse(ErrorCode::Invalid, format!("{pid} is not a process"), "process ids are positive", hint));
+        return Err(invalid(format!("{pid} is not a process"), "process ids are positive", hint));
     }
     let held = Held::open(pid).map_err(|error| not_held(pid, &error))?;
     if request.start_ticks.is_some_and(|ticks| ticks != held.start_ticks()) {
-        return Err(refuse(
-            ErrorCode::NotFound,
+        return Err(not_found(
             format!("process {pid} has ended"),
             "its pid was reused by another process",
             "Nothing was changed.",
@@ -183,8 +180,7 @@ fn hold(request: &ProcessRequest) -> Answer<Held> {
 fn not_held(pid: i32, error: &io::Error) -> ErrorBody {
     match error.raw_os_error() {
         // ENOENT and EINVAL: pidfd_open of a thread that does not lead its process, by kernel version.
-        Some(22 | 2) => refuse(
-            ErrorCode::Invalid,
+        Some(22 | 2) => invalid(
             format!("{pid} is a thread, not a process"),
             "a process enters a job with all its threads",
             "Give the pid of its process (getpid).",
@@ -195,17 +191,11 @@ fn not_held(pid: i32, error: &io::Error) -> ErrorBody {
 }
 
 fn gone(pid: i32) -> ErrorBody {
-    refuse(
-        ErrorCode::NotFound,
-        format!("there is no process {pid}"),
-        "It has ended, or never existed",
-        "Nothing was changed.",
-    )
+    not_found(format!("there is no process {pid}"), "It has ended, or never existed", "Nothing was changed.")
 }
 
 fn in_another_job(pid: i32, other: u64) -> ErrorBody {
-    refuse(
-        ErrorCode::Conflict,
+    conflict(
         format!("process {pid} is in job {other}"),
         "a process is in one job at a time",
         format!("Take it out of job {other} first."),
@@ -215,6 +205,7 @@ fn in_another_job(pid: i32, other: u64) -> ErrorBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_api::ErrorCode;
     use cosched_linux::process::start_ticks;
 
     fn held(pid: i32, start_ticks: Option<u64>) -> Answer<Held> {

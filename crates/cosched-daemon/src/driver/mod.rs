@@ -249,7 +249,7 @@ impl Driver {
         let watch = EndWatch::new()?;
         let probes = cosched_linux::mechanism::probe(&machinery.tree);
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
-        let fences = machinery.guard.fences().to_owned();
+        let fences = machinery.guard.fences.clone();
         let accounting = Accounting::start(&identity.state_dir)?;
         let shares = period::shares(&config, &period);
         let cluster = Cluster::new(&config, memory_bytes, (&identity, shares), (&mut store, &mut state, &fences))?;

@@ -11,7 +11,7 @@ impl Driver {
         let Some(neighbours) = &self.machinery.neighbours else { return };
         let jobs = Ours {
             cpus: self.identity.cpus.len() as u32,
-            jobs: self.running.jobs(),
+            jobs: self.running.jobs,
             held: if self.cluster.node.local().has_slots() { held(&self.plan) } else { 0 },
         };
         neighbours.tell(Jobs { ours: jobs, local: local(&self.plan) });

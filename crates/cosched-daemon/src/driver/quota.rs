@@ -2,7 +2,7 @@
 
 use super::Driver;
 use super::adopt::Adoption;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, conflict, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
 use cosched_api::{ErrorBody, ErrorCode};
@@ -56,7 +56,7 @@ impl Driver {
             return Err(refused(ErrorCode::Conflict, why, GIVE));
         };
         let tree = &self.machinery.tree;
-        let quota = tree.quota_of(adoptee).map_err(|p| refuse(ErrorCode::Conflict, p.what, p.why, p.hint))?;
+        let quota = tree.quota_of(adoptee).map_err(|p| conflict(p.what, p.why, p.hint))?;
         // A user does not lift a quota that another user has set.
         if !self.rights.is_admin(peer) && quota.owner() != Some(peer.uid) {
             let owner = quota.owner().map_or_else(|| "another user".to_owned(), user_name);

@@ -5,11 +5,11 @@ use super::auto::Choice;
 use super::places::Place;
 use super::{Driver, Live, adopt};
 use crate::record::{ALONE, Record};
-use crate::refuse::{Answer, internal, refuse};
+use crate::refuse::{Answer, conflict, forbidden, internal, invalid, not_found};
 use crate::rights::Peer;
 use crate::users::user_name;
 use crate::words;
-use cosched_api::{ErrorBody, ErrorCode, JobRequest};
+use cosched_api::{ErrorBody, JobRequest};
 use cosched_core::SlotShare;
 use cosched_core::cluster::LocalJob;
 use cosched_linux::process::{self, Held};
@@ -29,8 +29,7 @@ impl Driver {
         if empty.count() + self.cluster.node.empty_jobs_of(peer.uid) < EMPTY_JOBS_MAX {
             return Ok(());
         }
-        Err(refuse(
-            ErrorCode::Conflict,
+        Err(conflict(
             "another job without a process is refused",
             format!("you have {EMPTY_JOBS_MAX} of them"),
             format!(
@@ -45,13 +44,12 @@ impl Driver {
     pub(super) fn hold_own(&self, peer: Peer, pid: i32, requeues: bool) -> Answer<Held> {
         let gone = || {
             let (what, why) = (format!("there is no process {pid}"), "it has ended");
-            refuse(ErrorCode::NotFound, what, why, "Nothing was changed.")
+            not_found(what, why, "Nothing was changed.")
         };
         let held = Held::open(pid);
         check_process(peer, pid)?;
         if let Some(other) = self.job_of(pid) {
-            return Err(refuse(
-                ErrorCode::Conflict,
+            return Err(conflict(
                 format!("process {pid} cannot become a job"),
                 format!("it is in job {other}, and a process is in one job at a time"),
                 format!(
@@ -176,8 +174,7 @@ pub(super) fn check_once(request: &JobRequest) -> Answer<()> {
     if !request.once || request.pid == 0 && request.name.is_some() {
         return Ok(());
     }
-    Err(refuse(
-        ErrorCode::Invalid,
+    Err(invalid(
         "the job cannot be registered `once`",
         "it has a process, or no name",
         "Give it a name and pid 0, then add processes.",
@@ -186,8 +183,7 @@ pub(super) fn check_once(request: &JobRequest) -> Answer<()> {
 
 /// A job of another user begins empty: processes that are added later are checked against the owner.
 pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
-    refuse(
-        ErrorCode::Invalid,
+    invalid(
         format!("a job of {} cannot be registered with a process", user_name(owner_uid)),
         "`owner_uid` names another user, and `pid` a process",
         "Register it with pid 0, then add processes that run as its owner.",
@@ -198,7 +194,7 @@ pub(super) fn process_for_another(owner_uid: u32) -> ErrorBody {
 fn check_process(peer: Peer, pid: i32) -> Answer<()> {
     let not_yours = |why: String| {
         let hint = "Register the calling process or a child of it, as `cosched run` does.";
-        refuse(ErrorCode::Forbidden, format!("process {pid} cannot become a job"), why, hint)
+        forbidden(format!("process {pid} cannot become a job"), why, hint)
     };
     let facts = process::facts(pid).ok_or_else(|| not_yours("there is no such process".to_owned()))?;
     let related = peer.pid == Some(pid) || peer.pid == Some(facts.ppid);

@@ -5,7 +5,8 @@ use cosched_core::{JobId, Plan, Standing, Time};
 /// The jobs that take part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Running {
-    jobs: u32,
+    /// The number of jobs.
+    pub(super) jobs: u32,
     /// The CPUs that they use at a time, in total.
     cpus: u32,
     weights: u64,
@@ -38,11 +39,6 @@ impl Running {
     /// Sets the part of the slots that is held back.
     pub(super) fn hold(&mut self, part: f64) {
         self.held = part;
-    }
-
-    /// The number of jobs.
-    pub(super) fn jobs(&self) -> u32 {
-        self.jobs
     }
 
     /// The CPU time that the plan offers to a job in an interval: that of its slots, less the part of local jobs, or its part by weight.

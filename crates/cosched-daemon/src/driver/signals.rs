@@ -1,10 +1,10 @@
 //! Where jobs are switched by signals: what is refused there.
 
 use super::Driver;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, forbidden, unsupported};
 use crate::rights::Peer;
 use crate::users::user_name;
-use cosched_api::{ErrorBody, ErrorCode, JobRequest, OnNodeLoss, Policy};
+use cosched_api::{ErrorBody, JobRequest, OnNodeLoss, Policy};
 
 impl Driver {
     /// Refuses a new job that needs cgroups, where there are none.
@@ -14,8 +14,7 @@ impl Driver {
         }
         let own = rustix::process::geteuid().as_raw();
         if peer.uid != own || owner != own {
-            return Err(refuse(
-                ErrorCode::Forbidden,
+            return Err(forbidden(
                 "the job is refused",
                 format!(
                     "there are no cgroups here, and without them a daemon has jobs of its own user alone, {}",
@@ -49,8 +48,7 @@ impl Driver {
 
 /// For what cannot be done by signals.
 pub(super) fn needs_cgroups(what: &str) -> ErrorBody {
-    refuse(
-        ErrorCode::Unsupported,
+    unsupported(
         format!("{what} needs cgroups"),
         "there are none here, and jobs are switched by signals",
         "`cosched setup` says what to do; docs/waiting.md, chapter 9, what works without.",

@@ -7,6 +7,7 @@
 
 use super::Driver;
 use crate::clock::unix_ms;
+use crate::journal::unless_gone;
 use cosched_api::{STATUS_FILE_FORMAT, StatusFile};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -103,10 +104,7 @@ impl Driver {
 /// Replaces the old file by a new one.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
-    match std::fs::remove_file(&new) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => (),
-    }
+    unless_gone(std::fs::remove_file(&new))?;
     // Created, not opened: another user cannot have put a link there that we follow.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&new)?;
     // Independent of the umask.

@@ -136,7 +136,7 @@ impl Driver {
             layout: self.identity.layout.clone(),
             mechanism: self.mechanism.to_owned(),
             mechanisms: self.mechanisms.clone(),
-            keeper: m.tree.has_keepers().then(|| m.guard.exe().display().to_string()),
+            keeper: m.tree.has_keepers().then(|| m.guard.exe.display().to_string()),
             realtime_priority: m.slots.realtime_priority(),
             generation: self.plan.generation,
             matrix: matrix(&self.plan, &self.identity.cpus, self.clock.holds().is_none()),

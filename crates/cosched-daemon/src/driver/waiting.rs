@@ -2,9 +2,9 @@
 
 use super::{Driver, Live};
 use crate::record::Record;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, unsupported};
 use crate::waitpage::{Orders, WaitPage};
-use cosched_api::{ErrorCode, JobWaiting, WaitMode, Waiting};
+use cosched_api::{JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
 use cosched_core::{GANG_SPIN_NS, JobId, Policy, Standing};
 
@@ -80,8 +80,7 @@ impl Driver {
         if !wants_ticks || self.machinery.slots.realtime_priority().is_some() {
             return Ok(());
         }
-        Err(refuse(
-            ErrorCode::Unsupported,
+        Err(unsupported(
             "no job can use --wait micro",
             "the daemon has no real-time priority (`cosched status` says why)",
             "Choose another way to wait, or give the daemon real-time priority.",
@@ -93,7 +92,7 @@ impl Driver {
         let mut waiting = record.waiting.clone()?;
         let Some(page) = live.and_then(|l| l.page.as_ref()) else { return Some(waiting) };
         fill(&mut waiting, page);
-        waiting.page = Some(page.path().display().to_string());
+        waiting.page = Some(page.path.display().to_string());
         Some(waiting)
     }
 }
@@ -111,7 +110,7 @@ fn fill(waiting: &mut JobWaiting, page: &WaitPage) {
     let counts = page.read();
     waiting.mode = match waiting.asked.mode {
         WaitMode::Micro => WaitMode::Micro,
-        _ => page.ordered().map_or(WaitMode::Busy, |orders| mode_of(orders.mode)),
+        _ => page.ordered.map_or(WaitMode::Busy, |orders| mode_of(orders.mode)),
     };
     waiting.processes = counts.processes;
     waiting.polls = counts.polls;

@@ -29,7 +29,7 @@ impl Watchdog {
 impl Driver {
     /// To be called once in each round of the driver's loop.
     pub(super) fn went_round(&mut self) {
-        self.machinery.guard.beat().driver_went_round(self.watchdog.limit.as_nanos() as u64);
+        self.machinery.guard.beat.driver_went_round(self.watchdog.limit.as_nanos() as u64);
         if self.watchdog.due().is_some_and(|due| due <= Instant::now()) {
             self.watchdog.told = Instant::now();
             // Without systemd there is no listener, and that is no error.
@@ -39,6 +39,6 @@ impl Driver {
 
     /// Stops the watchdog for an orderly end, which may take longer.
     pub(super) fn goes_round_no_more(&self) {
-        self.machinery.guard.beat().driver_went_round(0);
+        self.machinery.guard.beat.driver_went_round(0);
     }
 }

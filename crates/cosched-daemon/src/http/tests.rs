@@ -3,6 +3,7 @@
 use super::*;
 use crate::budget::Budget;
 use crate::privacy::PrivateData;
+use crate::refuse::refuse;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use cosched_api::{Job, JobList};

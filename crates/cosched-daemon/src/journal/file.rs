@@ -185,10 +185,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn write_new(new: &Path, path: &Path, text: &[u8]) -> io::Result<File> {
-    match std::fs::remove_file(new) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => (),
-    }
+    super::unless_gone(std::fs::remove_file(new))?;
     let mut file = OpenOptions::new().create_new(true).write(true).mode(MODE).open(new)?;
     file.write_all(text)?;
     file.sync_all()?;

@@ -48,15 +48,7 @@ impl BlockFile {
     /// # Errors
     /// It cannot be opened, or has no offsets, such as a pipe.
     pub fn open(path: &Path, caching: Caching) -> Result<BlockFile, FileError> {
-        // Without this flag, a pipe without a writer would block in open; it is refused below.
-        let file =
-            rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|e| FileError::from_io(Doing::Open, path, 0, e))?;
-        let kind = kind_of(&file, path)?;
-        if !matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
-            return Err(FileError::new(Doing::Open, path, Cause::NotAFile(name_of(kind))));
-        }
-        BlockFile::from_fd(file, path, OFlags::RDONLY, caching)
+        BlockFile::open_as(path, OFlags::RDONLY, &[FileType::RegularFile, FileType::BlockDevice], caching)
     }
 
     /// Opens the existing regular file `path` for reading and writing in place.
@@ -64,14 +56,19 @@ impl BlockFile {
     /// # Errors
     /// As in [`BlockFile::open`].
     pub fn open_update(path: &Path, caching: Caching) -> Result<BlockFile, FileError> {
+        BlockFile::open_as(path, OFlags::RDWR, &[FileType::RegularFile], caching)
+    }
+
+    fn open_as(path: &Path, access: OFlags, kinds: &[FileType], caching: Caching) -> Result<BlockFile, FileError> {
+        // Without NONBLOCK, a pipe without a writer would block in open; it is refused below.
+        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file =
-            rustix::fs::open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|e| FileError::from_io(Doing::Open, path, 0, e))?;
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|e| FileError::from_io(Doing::Open, path, 0, e))?;
         let kind = kind_of(&file, path)?;
-        if kind != FileType::RegularFile {
+        if !kinds.contains(&kind) {
             return Err(FileError::new(Doing::Open, path, Cause::NotAFile(name_of(kind))));
         }
-        BlockFile::from_fd(file, path, OFlags::RDWR, caching)
+        BlockFile::from_fd(file, path, access, caching)
     }
 
     /// A working file in `directory`, for reading and writing. It has no name, and is deleted when it is closed, however the program ends.

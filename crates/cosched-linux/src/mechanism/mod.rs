@@ -152,7 +152,7 @@ fn make(name: &'static str) -> Box<dyn Mechanism> {
         "freezer" => Box::new(Freezer::default()),
         "freeze-idle" => Box::new(Soft::idle()),
         "freeze-shares" => Box::new(Soft::shares()),
-        _ => Box::new(Signals::new()),
+        _ => Box::new(Signals::default()),
     }
 }
 

@@ -16,19 +16,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Allocates the buffer.
-    pub fn new() -> Signals {
-        Signals { buffer: RefCell::new(vec![0; 16 * 1024].into_boxed_slice()) }
-    }
-
     fn signal(&self, job: &JobSwitch, stop: bool) -> Result<(), Errno> {
         job.signal(stop, &mut self.buffer.borrow_mut())
     }
 }
 
 impl Default for Signals {
+    /// Allocates the buffer.
     fn default() -> Signals {
-        Signals::new()
+        Signals { buffer: RefCell::new(vec![0; 16 * 1024].into_boxed_slice()) }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::load::CpuTicks;
+
 /// The number of threads of this process that can run at a time: its CPUs, limited by the quota of its cgroups.
 pub fn cpus_usable() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -11,27 +13,16 @@ pub fn cpus_usable() -> usize {
 /// 10 ms. `None` when /proc/stat cannot be read or lacks one of the CPUs.
 pub fn cpus_busy_ns(cpus: &[usize]) -> Option<u64> {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    busy_ticks(&fs::read_to_string("/proc/stat").ok()?, cpus).map(|ticks| ticks * tick_ns)
-}
-
-fn busy_ticks(stat: &str, cpus: &[usize]) -> Option<u64> {
-    let of = |cpu: &usize| {
-        let name = format!("cpu{cpu} ");
-        stat.lines().find_map(|line| line.strip_prefix(&name)).and_then(busy_of)
-    };
-    cpus.iter().map(of).sum()
-}
-
-/// user nice system idle iowait irq softirq steal; guests' time is included in user and nice.
-fn busy_of(fields: &str) -> Option<u64> {
-    let numbers: Vec<u64> = fields.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
-    let [user, nice, system, _, _, irq, softirq, steal, ..] = numbers[..] else { return None };
-    Some(user + nice + system + irq + softirq + steal)
+    CpuTicks::parse(&fs::read_to_string("/proc/stat").ok()?).busy(cpus).map(|ticks| ticks * tick_ns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn busy_ticks(stat: &str, cpus: &[usize]) -> Option<u64> {
+        CpuTicks::parse(stat).busy(cpus)
+    }
 
     const STAT: &str = "\
 cpu  10 20 30 40 50 60 70 80 5 0

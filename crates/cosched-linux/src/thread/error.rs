@@ -66,11 +66,6 @@ impl ThreadError {
         }
     }
 
-    /// True where retrying in this process is useless: no right, or not supported.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, ThreadError::NoRight { .. } | ThreadError::NotSupported { .. })
-    }
-
     /// Converts the kernel's error `source` about `what`; if it is a refusal, `right` is missing.
     pub(super) fn of(what: String, tid: i32, right: impl FnOnce() -> String, source: io::Error) -> ThreadError {
         match source.raw_os_error() {

@@ -451,7 +451,7 @@ fn limited(grace_ms: Option<u64>, of_queue_s: Option<u64>) -> (Lab, JobId) {
     let mut lab = Lab::new();
     let time_ns_max = of_queue_s.map(|s| s * S);
     let queue = cosched_core::cluster::Queue { name: "q".to_owned(), time_ns_max, ..Default::default() };
-    lab.ask(ADMIN, Request::Change(ForAll::Queues, vec![Ask::Queues { queues: vec![(&queue).into()] }]));
+    lab.ask(ADMIN, Request::Change(ForAll::Queues, vec![Ask::Queues { queues: vec![queue.into()] }]));
     let terms = cosched_cluster::wire::TermsAsk { time_ms_max: Some(10_000), grace_ms, ..Default::default() };
     let job = Box::new(JobAsk { terms, ..ask() });
     let begun = lab.ask(USER, Request::Submit { owner: USER, job, has_process: true });

@@ -65,7 +65,7 @@ pub(crate) fn build(mut graph: Graph, options: &Options) -> Result<(Shared, Vec<
         watch,
         stopping: AtomicBool::new(false),
         failure: Mutex::new(None),
-        gate: Gate::new(lanes.iter().filter(|lane| !lane.is_reserve()).count() as u32 + crew.len() as u32),
+        gate: Gate::new(lanes.iter().filter(|lane| !lane.reserve).count() as u32 + crew.len() as u32),
         crew,
         awake,
     };

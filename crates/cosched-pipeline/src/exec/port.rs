@@ -29,7 +29,7 @@ impl<'a> Port<'a> {
     /// Waits for the next buffer of any predecessor; a stage that is the first of all its paths gets an empty one. None
     /// when all incoming paths have ended, or when the pipeline stops.
     pub fn accept(&mut self) -> Option<Buffer> {
-        self.take(Which::Any, self.state().is_source())
+        self.take(Which::Any, self.state().source)
     }
 
     /// Waits for the next buffer of one path; if this stage is the path's first, for an empty one. None when the path has
@@ -70,7 +70,7 @@ impl<'a> Port<'a> {
     pub fn try_accept(&mut self) -> Option<Buffer> {
         let state = self.state();
         let buffer = if self.shared.stopping() { None } else { state.input().try_take(Which::Any) };
-        self.accepted(buffer, state.is_source())
+        self.accepted(buffer, state.source)
     }
 
     fn accepted(&mut self, buffer: Option<Buffer>, empty: bool) -> Option<Buffer> {

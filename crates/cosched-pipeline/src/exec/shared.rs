@@ -53,23 +53,18 @@ pub(crate) struct StageState {
     /// The paths that the stage is on; `begins` has those of them of which it is the first stage.
     pub(crate) paths: Vec<PathId>,
     pub(crate) begins: Vec<PathId>,
-    pub(super) source: bool,
+    /// Whether the stage is the first of all its paths.
+    pub(crate) source: bool,
     /// By path; None for paths that the stage is not on.
     pub(super) hops: Vec<Option<Hop>>,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl StageState {
-    /// Whether the stage is the first of all its paths.
-    #[inline]
-    pub(crate) fn is_source(&self) -> bool {
-        self.source
-    }
-
     /// The queue from which an [`Each`](crate::Each) takes its buffers.
     #[inline]
     pub(crate) fn input(&self) -> &Inbox {
-        if self.is_source() { &self.empty } else { &self.incoming }
+        if self.source { &self.empty } else { &self.incoming }
     }
 
     /// Nothing more will be taken from this path.

@@ -32,7 +32,7 @@ impl Unit {
 
     /// How its thread's time without work is accounted.
     pub(super) fn waits(&self, state: &StageState) -> Doing {
-        if state.is_source() { Doing::WaitOut(self.stage) } else { Doing::WaitIn(self.stage) }
+        if state.source { Doing::WaitOut(self.stage) } else { Doing::WaitIn(self.stage) }
     }
 
     /// Works on a buffer and conveys it. The stage's code may panic.
@@ -44,7 +44,7 @@ impl Unit {
         tracker: &Tracker,
         mut buffer: Buffer,
     ) -> Result<(), Cause> {
-        let source = state.is_source();
+        let source = state.source;
         if source {
             buffer.recycle();
         } else if buffer.is_last() {
@@ -97,7 +97,7 @@ pub(crate) struct Lane {
     /// The name of the thread, if stages share it.
     pub(super) shared: Option<String>,
     /// An incarnation that is active only if the graph's number of incarnations is raised.
-    reserve: bool,
+    pub(super) reserve: bool,
     job: Job,
 }
 
@@ -115,10 +115,6 @@ impl Lane {
         if let Job::Units(units) = &mut self.job {
             units.push(unit);
         }
-    }
-
-    pub(super) fn is_reserve(&self) -> bool {
-        self.reserve
     }
 
     /// The thread's name as the kernel shows it: at most 15 bytes.

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use cosched_core::stage::Resource;
 use cosched_linux::file::{BlockFile, Extent, IoOptions};
 
 use super::HELD_MAX;
@@ -48,24 +47,16 @@ struct At {
     file: Arc<BlockFile>,
     planner: Planner,
     way: Way,
-    io: IoOptions,
-    held_max: usize,
-    report: Reporting,
 }
 
 impl At {
-    fn new(
-        file: Arc<BlockFile>,
+    fn hold(
+        file: &Arc<BlockFile>,
         way: Way,
         planner: impl FnMut(&mut Buffer, &mut Plan) -> Result<Flow, BoxError> + Send + 'static,
-    ) -> At {
-        let (io, report) = (IoOptions::default(), Reporting::default());
-        At { file, planner: Box::new(planner), way, io, held_max: HELD_MAX, report }
-    }
-
-    fn stage(self, name: impl Into<String>) -> Stage {
-        let (way, io, held_max, report) = (self.way, self.io.clone(), self.held_max, self.report.clone());
-        Stage::body(name, Resource::Io, Hold { job: self, way, io, held_max, report })
+    ) -> Hold<At> {
+        let job = At { file: file.clone(), planner: Box::new(planner), way };
+        Hold { job, way, io: IoOptions::default(), held_max: HELD_MAX, report: Reporting::default() }
     }
 }
 
@@ -85,10 +76,10 @@ impl Job for At {
 
 /// A stage that fills each buffer from places of a file, as the first stage of paths or between others. It sets the buffer's
 /// length to the highest end of the buffer's extents.
-pub struct ReadAt(At);
+pub struct ReadAt(Hold<At>);
 
 /// A stage that writes each buffer to places of a file, between other stages or as the last one of paths.
-pub struct WriteAt(At);
+pub struct WriteAt(Hold<At>);
 
 impl ReadAt {
     /// A stage that reads `file` at the places that `plan` adds for each buffer. In the first stage of a path `plan` also
@@ -97,29 +88,7 @@ impl ReadAt {
         file: &Arc<BlockFile>,
         plan: impl FnMut(&mut Buffer, &mut Plan) -> Result<Flow, BoxError> + Send + 'static,
     ) -> ReadAt {
-        ReadAt(At::new(file.clone(), Way::Read, plan))
-    }
-
-    /// Sets how blocks are moved.
-    pub fn io(mut self, io: &IoOptions) -> ReadAt {
-        self.0.io = io.clone();
-        self
-    }
-
-    /// Sets the maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
-    pub fn held_max(mut self, buffers: usize) -> ReadAt {
-        self.0.held_max = buffers;
-        self
-    }
-
-    /// A handle to the stage's [`IoReport`](super::IoReport).
-    pub fn report(&self) -> Reporting {
-        self.0.report.clone()
-    }
-
-    /// Turns it into a stage of a graph.
-    pub fn stage(self, name: impl Into<String>) -> Stage {
-        self.0.stage(name)
+        ReadAt(At::hold(file, Way::Read, plan))
     }
 }
 
@@ -131,28 +100,38 @@ impl WriteAt {
         file: &Arc<BlockFile>,
         mut plan: impl FnMut(&Buffer, &mut Plan) -> Result<(), BoxError> + Send + 'static,
     ) -> WriteAt {
-        WriteAt(At::new(file.clone(), Way::Write, move |buffer, places| plan(buffer, places).map(|()| Flow::Continue)))
-    }
-
-    /// Sets how blocks are moved.
-    pub fn io(mut self, io: &IoOptions) -> WriteAt {
-        self.0.io = io.clone();
-        self
-    }
-
-    /// Sets the maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
-    pub fn held_max(mut self, buffers: usize) -> WriteAt {
-        self.0.held_max = buffers;
-        self
-    }
-
-    /// A handle to the stage's [`IoReport`](super::IoReport).
-    pub fn report(&self) -> Reporting {
-        self.0.report.clone()
-    }
-
-    /// Turns it into a stage of a graph.
-    pub fn stage(self, name: impl Into<String>) -> Stage {
-        self.0.stage(name)
+        WriteAt(At::hold(file, Way::Write, move |buffer, places| plan(buffer, places).map(|()| Flow::Continue)))
     }
 }
+
+/// What is set and read alike on both stages.
+macro_rules! settings {
+    ($stage:ident) => {
+        impl $stage {
+            /// Sets how blocks are moved.
+            pub fn io(mut self, io: &IoOptions) -> $stage {
+                self.0.io = io.clone();
+                self
+            }
+
+            /// Sets the maximum number of buffers that it holds; it holds fewer if those keep the disk busy.
+            pub fn held_max(mut self, buffers: usize) -> $stage {
+                self.0.held_max = buffers;
+                self
+            }
+
+            /// A handle to the stage's [`IoReport`](super::IoReport).
+            pub fn report(&self) -> Reporting {
+                self.0.report.clone()
+            }
+
+            /// Turns it into a stage of a graph.
+            pub fn stage(self, name: impl Into<String>) -> Stage {
+                self.0.stage(name)
+            }
+        }
+    };
+}
+
+settings!(ReadAt);
+settings!(WriteAt);

@@ -56,7 +56,7 @@ pub(super) struct Block {
 /// All blocks, part by part. A block never spans two parts; the last one of each part may be shorter.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     block: u64,
     /// The next part to read, and how many of its bytes have been assigned to blocks.
     part: usize,
@@ -67,10 +67,6 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn new(parts: Vec<Part>, block: usize) -> Blocks {
         Blocks { parts, block: block as u64, part: 0, given: 0, position: 0 }
-    }
-
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
     }
 
     /// The total number of blocks.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use cosched_core::stage::Resource;
 use cosched_linux::file::{BlockFile, Done, Extent, IoOptions, IoStats, Memory, Transfers};
 
 use super::report::Reporting;
 use crate::buffer::Buffer;
 use crate::error::BoxError;
 use crate::exec::Port;
-use crate::graph::{Body, Flow};
+use crate::graph::{Body, Flow, Stage};
 
 /// The kernel reads into and writes from the buffer's own memory.
 impl Memory for Buffer {
@@ -63,6 +64,12 @@ impl<J: Job> Body for Hold<J> {
         let mut transfers = Transfers::start(&self.io);
         let _helpers = port.helpers(transfers.threads());
         self.go(port, &mut transfers)
+    }
+}
+
+impl<J: Job + 'static> Hold<J> {
+    pub(super) fn stage(self, name: impl Into<String>) -> Stage {
+        Stage::body(name, Resource::Io, self)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use cosched_core::stage::Resource;
 use cosched_linux::file::{Extent, FileError, IoOptions, Output, OutputOptions};
 
 use super::hold::{Hold, Job, Places, Way};
@@ -67,7 +66,7 @@ impl Sink {
     /// The stage that writes.
     pub fn stage(self, name: impl Into<String>) -> Stage {
         let (io, held_max, report) = (self.io.clone(), self.held_max, self.report.clone());
-        Stage::body(name, Resource::Io, Hold { job: self, way: Way::Write, io, held_max, report })
+        Hold { job: self, way: Way::Write, io, held_max, report }.stage(name)
     }
 }
 

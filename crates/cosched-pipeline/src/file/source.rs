@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cosched_core::stage::Resource;
 use cosched_linux::file::{BlockFile, Extent, FileError, IoOptions};
 
 use super::blocks::{Blocks, Input, Part, block_bytes};
@@ -134,12 +133,12 @@ impl Source {
     /// The stage that reads. It begins one path.
     pub fn stage(self, name: impl Into<String>) -> Stage {
         let (io, held_max, report) = (self.io.clone(), self.held_max, self.report.clone());
-        Stage::body(name, Resource::Io, Hold { job: self, way: Way::Read, io, held_max, report })
+        Hold { job: self, way: Way::Read, io, held_max, report }.stage(name)
     }
 
     /// Checks that the files that are read whole still have the length that they had when they were opened.
     fn check_unchanged(&self) -> Result<(), FileError> {
-        self.blocks.parts().iter().filter(|part| part.whole).try_for_each(|part| part.file.check_unchanged())
+        self.blocks.parts.iter().filter(|part| part.whole).try_for_each(|part| part.file.check_unchanged())
     }
 }
 

@@ -22,7 +22,7 @@ impl Watch {
         report.bound = self.bound(&totals);
         report.occupancy = lock(&self.samples).report();
         report.stalls = lock(&self.stalls).clone();
-        report.notes = lock(&self.log).notes().to_vec();
+        report.notes = lock(&self.log).notes.clone();
         report.trace = self.is_traced.then(|| self.trace());
     }
 

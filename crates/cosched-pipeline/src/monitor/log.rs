@@ -7,7 +7,7 @@ use crate::report::{Action, StageReport};
 pub(super) struct Log {
     actions: Vec<Vec<Action>>,
     counts: Vec<u64>,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Log {
@@ -38,9 +38,5 @@ impl Log {
 
     pub(super) fn actions(&self, stage: usize) -> (&[Action], u64) {
         (&self.actions[stage], self.counts[stage])
-    }
-
-    pub(super) fn notes(&self) -> &[String] {
-        &self.notes
     }
 }

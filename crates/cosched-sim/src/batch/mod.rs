@@ -15,8 +15,8 @@ pub use cosched_core::cluster::FairShare;
 pub use engine::{EventOrder, Policy, Schedule, simulate};
 pub use fair::simulate_fair;
 pub use filter::{BatchJob, Dropped, Filter};
-pub use places::{Places, allocate, interval_set};
-pub use report::{JOBS_CSV_HEADER, write_jobs_csv};
+pub use places::{Places, allocate};
+pub use report::write_jobs_csv;
 pub use summary::{Summary, summarise};
 
 #[cfg(test)]

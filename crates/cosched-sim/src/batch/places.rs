@@ -5,7 +5,6 @@ use super::engine::Schedule;
 use super::filter::BatchJob;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::fmt::Write;
 
 /// Closed intervals of processors (from 0), ascending.
 pub type Places = Vec<(u32, u32)>;
@@ -60,17 +59,6 @@ fn give(free: &mut BTreeMap<u32, u32>, (mut low, mut high): (u32, u32)) {
     free.insert(low, high);
 }
 
-/// Intervals as Batsim and evalys write them: `1-3 5 7`.
-pub fn interval_set(places: &[(u32, u32)]) -> String {
-    let mut text = String::new();
-    for (place, (low, high)) in places.iter().enumerate() {
-        let blank = if place == 0 { "" } else { " " };
-        // Writing to a string cannot fail.
-        let _ = if low == high { write!(text, "{blank}{low}") } else { write!(text, "{blank}{low}-{high}") };
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +69,8 @@ mod tests {
             |submit_us, size, run_us| BatchJob { number: 0, user: 0, submit_us, size, run_us, estimate_us: run_us };
         let jobs = [job(0, 1, 10), job(0, 1, 5), job(0, 2, 10), job(0, 1, 5), job(5, 2, 5), job(10, 5, 1)];
         let schedule = Schedule { start_us: vec![0, 0, 0, 0, 5, 10], ..Schedule::default() };
-        let texts: Vec<String> = allocate(&jobs, 5, &schedule).iter().map(|places| interval_set(places)).collect();
+        let texts: Vec<String> =
+            allocate(&jobs, 5, &schedule).iter().map(|places| crate::metrics::words_of(places)).collect();
         assert_eq!(texts, ["0", "1", "2-3", "4", "1 4", "0-4"]);
     }
 }

@@ -2,13 +2,9 @@
 
 use super::engine::Schedule;
 use super::filter::BatchJob;
-use super::places::{allocate, interval_set};
+use super::places::allocate;
+use crate::metrics::{JOBS_CSV_HEADER, words_of};
 use std::io::{self, Write};
-
-/// The header line.
-pub const JOBS_CSV_HEADER: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,\
-     requested_time,success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
-     allocated_resources,consumed_energy,metadata";
 
 /// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed.
 ///
@@ -49,7 +45,7 @@ pub fn write_jobs_csv(
             seconds(finish),
             seconds(start - job.submit_us),
             turnaround / seconds(job.run_us),
-            interval_set(places),
+            words_of(places),
         )?;
     }
     out.flush()

@@ -48,8 +48,9 @@ pub(super) enum Effect {
 }
 
 /// A CPU's activity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Doing {
+    #[default]
     Nothing,
     Switch,
     Kernel(Work),
@@ -57,7 +58,7 @@ pub(super) enum Doing {
     User,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cpu {
     pub(super) node: usize,
     pub(super) current: Option<Pid>,
@@ -227,7 +228,7 @@ impl<'a, O: Observer> Sim<'a, O> {
             jobs,
             queue: VecDeque::new(),
             nodes: (0..params.nodes as usize).map(|node| new_node(&params, node)).collect(),
-            cpus: (0..config.cpus() as usize).map(|cpu| new_cpu(cpu / cpus_per_node)).collect(),
+            cpus: (0..config.cpus() as usize).map(|cpu| Cpu { node: cpu / cpus_per_node, ..Cpu::default() }).collect(),
             live,
             gang: params.strategy.has_rows().then(|| Gang::new(config.cpus())),
             out: Outcome::default(),
@@ -360,20 +361,6 @@ impl<'a, O: Observer> Sim<'a, O> {
             let slice = crate::observe::Slice { node, start_ns, end_ns: self.now_ns, activity, process };
             self.observer.slice(slice);
         }
-    }
-}
-
-fn new_cpu(node: usize) -> Cpu {
-    Cpu {
-        node,
-        current: None,
-        last_owner: None,
-        doing: Doing::Nothing,
-        since_ns: 0,
-        booked_ns: 0,
-        generation: 0,
-        resched: false,
-        kernel: VecDeque::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use std::io::{self, Write};
 
 /// Columns of Batsim 5.x.
-const HEADER: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,\
+pub(crate) const HEADER: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,\
 final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,\
 consumed_energy,metadata";
 
@@ -58,11 +58,13 @@ fn word(name: &str) -> String {
 
 /// Numbers as closed intervals: ascending, disjoint, as few as possible, separated by blanks (`1-3 5 7`).
 pub fn interval_set(numbers: &[u32]) -> String {
-    let words: Vec<String> = intervals(numbers)
-        .into_iter()
-        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
-        .collect();
-    words.join(" ")
+    words_of(&intervals(numbers))
+}
+
+/// Intervals as Batsim and evalys write them.
+pub(crate) fn words_of(intervals: &[(u32, u32)]) -> String {
+    let word = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    intervals.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Numbers as closed intervals.

@@ -13,7 +13,7 @@ mod steady;
 mod student;
 mod summary;
 
-pub(crate) use batsim::intervals;
+pub(crate) use batsim::{HEADER as JOBS_CSV_HEADER, intervals, words_of};
 pub use batsim::{interval_set, write_batsim_jobs};
 pub use csv::{seconds, write_jobs_csv};
 pub use estimate::{Estimate, difference, mean, ratio};

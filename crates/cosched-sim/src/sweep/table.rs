@@ -5,12 +5,13 @@ use super::plan::{Cell, Plan, micros};
 use super::result::{CellResult, Taken};
 use crate::metrics::{Estimate, difference, ratio};
 use serde::Serialize;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// A sweep's results as rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Table {
     /// In the order of the plan.
     pub rows: Vec<Row>,
@@ -195,16 +196,6 @@ pub fn write_csv(mut out: impl Write, table: &Table) -> io::Result<()> {
 /// A word of CSV.
 fn quoted(word: &str) -> String {
     if word.contains([',', '"', '\n', '\r']) { format!("\"{}\"", word.replace('"', "\"\"")) } else { word.to_owned() }
-}
-
-impl Serialize for Table {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.rows.len()))?;
-        for row in &self.rows {
-            list.serialize_element(row)?;
-        }
-        list.end()
-    }
 }
 
 impl Serialize for Row {

@@ -14,10 +14,6 @@ pub(super) struct Answers {
 }
 
 impl Invariant for Answers {
-    fn name(&self) -> &'static str {
-        "answers"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::Record(job) => drop(self.owners.entry(job.id).or_default().insert(job.owner.uid)),

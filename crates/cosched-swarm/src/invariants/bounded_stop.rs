@@ -13,10 +13,6 @@ pub(crate) const REST_NS: u64 = 12_000_000_000;
 pub(super) struct BoundedStop;
 
 impl Invariant for BoundedStop {
-    fn name(&self) -> &'static str {
-        "bounded_stop"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::Stopped { node, job, for_ns, most_ns } if for_ns > most_ns => {

@@ -20,10 +20,6 @@ pub(super) struct ByRule {
 }
 
 impl Invariant for ByRule {
-    fn name(&self) -> &'static str {
-        "by_rule"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::AnotherStore => *self = ByRule { another: true, ..ByRule::default() },

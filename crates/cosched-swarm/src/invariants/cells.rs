@@ -13,10 +13,6 @@ use std::collections::BTreeMap;
 pub(super) struct Cells;
 
 impl Invariant for Cells {
-    fn name(&self) -> &'static str {
-        "cells"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Slot { node, id, cpus, slot, .. } = seen else { return Ok(()) };
         let wanted: u32 = slot.own.values().sum();

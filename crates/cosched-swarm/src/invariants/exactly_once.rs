@@ -29,10 +29,6 @@ pub(super) struct ExactlyOnce {
 }
 
 impl Invariant for ExactlyOnce {
-    fn name(&self) -> &'static str {
-        "exactly_once"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::AnotherStore => self.forget(),

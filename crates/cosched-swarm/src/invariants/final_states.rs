@@ -10,10 +10,6 @@ use super::{Invariant, Seen};
 pub(super) struct FinalStates;
 
 impl Invariant for FinalStates {
-    fn name(&self) -> &'static str {
-        "final_states"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Over(over) = seen else { return Ok(()) };
         if let Some(open) = over.open.first() {

@@ -23,10 +23,6 @@ pub(super) struct Generations {
 }
 
 impl Invariant for Generations {
-    fn name(&self) -> &'static str {
-        "generations"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::State { state, now_wall_ns, .. } => {

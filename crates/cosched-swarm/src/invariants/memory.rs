@@ -25,10 +25,6 @@ pub(super) struct Memory {
 }
 
 impl Invariant for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         if let Seen::AnotherStore = seen {
             self.before.clear();

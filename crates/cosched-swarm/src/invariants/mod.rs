@@ -173,9 +173,6 @@ fn id_of(plan: &Plan) -> PlanId {
 
 /// A property that must always hold.
 pub trait Invariant: Send {
-    /// Its name, which is that of its file.
-    fn name(&self) -> &'static str;
-
     /// Takes note of an event.
     ///
     /// # Errors
@@ -183,26 +180,26 @@ pub trait Invariant: Send {
     fn see(&mut self, seen: &Seen) -> Result<(), String>;
 }
 
-/// All invariants.
-pub fn all() -> Vec<Box<dyn Invariant>> {
+/// All invariants, each with the name of its file.
+pub fn all() -> Vec<(&'static str, Box<dyn Invariant>)> {
     vec![
-        Box::new(cells::Cells),
-        Box::<one_row::OneRow>::default(),
-        Box::<outdated::Outdated>::default(),
-        Box::new(bounded_stop::BoundedStop),
-        Box::new(final_states::FinalStates),
-        Box::<generations::Generations>::default(),
-        Box::<exactly_once::ExactlyOnce>::default(),
-        Box::<memory::Memory>::default(),
-        Box::new(numbers::Numbers),
-        Box::<obeyed::Obeyed>::default(),
-        Box::<quiet::Quiet>::default(),
-        Box::<one_life::OneLife>::default(),
-        Box::<spared::Spared>::default(),
-        Box::new(sound::Sound),
-        Box::<by_rule::ByRule>::default(),
-        Box::<answers::Answers>::default(),
-        Box::<shares::SlotShares>::default(),
+        ("cells", Box::new(cells::Cells)),
+        ("one_row", Box::<one_row::OneRow>::default()),
+        ("outdated", Box::<outdated::Outdated>::default()),
+        ("bounded_stop", Box::new(bounded_stop::BoundedStop)),
+        ("final_states", Box::new(final_states::FinalStates)),
+        ("generations", Box::<generations::Generations>::default()),
+        ("exactly_once", Box::<exactly_once::ExactlyOnce>::default()),
+        ("memory", Box::<memory::Memory>::default()),
+        ("numbers", Box::new(numbers::Numbers)),
+        ("obeyed", Box::<obeyed::Obeyed>::default()),
+        ("quiet", Box::<quiet::Quiet>::default()),
+        ("one_life", Box::<one_life::OneLife>::default()),
+        ("spared", Box::<spared::Spared>::default()),
+        ("sound", Box::new(sound::Sound)),
+        ("by_rule", Box::<by_rule::ByRule>::default()),
+        ("answers", Box::<answers::Answers>::default()),
+        ("shares", Box::<shares::SlotShares>::default()),
     ]
 }
 

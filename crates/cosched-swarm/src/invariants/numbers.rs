@@ -8,10 +8,6 @@ use super::{Invariant, Seen};
 pub(super) struct Numbers;
 
 impl Invariant for Numbers {
-    fn name(&self) -> &'static str {
-        "numbers"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::Numbered { job, node, known } if job.0 <= *known => {

@@ -39,10 +39,6 @@ pub(super) struct Obeyed {
 }
 
 impl Invariant for Obeyed {
-    fn name(&self) -> &'static str {
-        "obeyed"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::AnotherStore => *self = Obeyed::default(),

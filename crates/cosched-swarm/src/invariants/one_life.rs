@@ -11,10 +11,6 @@ pub(super) struct OneLife {
 }
 
 impl Invariant for OneLife {
-    fn name(&self) -> &'static str {
-        "one_life"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::AnotherStore => self.another = true,

@@ -22,10 +22,6 @@ pub(super) struct OneRow {
 }
 
 impl Invariant for OneRow {
-    fn name(&self) -> &'static str {
-        "one_row"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Slot { node, id, sound: true, slot, .. } = seen else { return Ok(()) };
         let key = (slot.slot, id_of(&slot.plan));

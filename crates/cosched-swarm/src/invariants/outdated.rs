@@ -20,10 +20,6 @@ pub(super) struct Outdated {
 }
 
 impl Invariant for Outdated {
-    fn name(&self) -> &'static str {
-        "outdated"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::State { state, now_wall_ns, .. } => {

@@ -14,10 +14,6 @@ pub(super) struct Quiet {
 }
 
 impl Invariant for Quiet {
-    fn name(&self) -> &'static str {
-        "quiet"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::Quiet(quiet) => *self = Quiet { is_quiet: *quiet, ..Quiet::default() },

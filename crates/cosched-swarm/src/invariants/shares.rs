@@ -25,10 +25,6 @@ pub(super) struct SlotShares {
 }
 
 impl Invariant for SlotShares {
-    fn name(&self) -> &'static str {
-        "shares"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         let Seen::Slot { node, sound, slot, .. } = seen else { return Ok(()) };
         let (plan, own) = (id_of(&slot.plan), slot.own.keys().copied().collect());

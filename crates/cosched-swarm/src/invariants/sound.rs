@@ -8,10 +8,6 @@ use super::{Invariant, Seen};
 pub(super) struct Sound;
 
 impl Invariant for Sound {
-    fn name(&self) -> &'static str {
-        "sound"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         match seen {
             Seen::Uses { node, plan } => {

@@ -19,10 +19,6 @@ pub(super) struct Spared {
 }
 
 impl Invariant for Spared {
-    fn name(&self) -> &'static str {
-        "spared"
-    }
-
     fn see(&mut self, seen: &Seen) -> Result<(), String> {
         // Marks that are still in the copy are the same ones: planners that saw them keep counting.
         if let Seen::AnotherStore = seen {

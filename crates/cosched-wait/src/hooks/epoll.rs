@@ -1,62 +1,19 @@
 //! epoll_wait, epoll_pwait and epoll_pwait2. To block we poll the epoll descriptor, which consumes no event.
 
 use super::{Wait, ask, is_zero, one};
-use crate::{real, thread};
+use crate::thread;
 use core::ffi::c_int;
 use core::ptr::null;
 use libc::{epoll_event, sigset_t, timespec};
 
-/// epoll_wait, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn epoll_wait(
-    epoll: c_int,
-    events: *mut epoll_event,
-    max: c_int,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: the caller keeps epoll_wait's contract, here and below.
-    let call = || unsafe { real::epoll_wait(epoll, events, max, timeout) };
-    // SAFETY: as above.
-    unsafe { waited(epoll, timeout == 0, null(), call) }
-}
-
-/// epoll_pwait, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn epoll_pwait(
-    epoll: c_int,
-    events: *mut epoll_event,
-    max: c_int,
-    timeout: c_int,
-    mask: *const sigset_t,
-) -> c_int {
-    // SAFETY: the caller keeps epoll_pwait's contract, here and below.
-    let call = || unsafe { real::epoll_pwait(epoll, events, max, timeout, mask) };
-    // SAFETY: as above.
-    unsafe { waited(epoll, timeout == 0, mask, call) }
-}
-
-/// epoll_pwait2, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn epoll_pwait2(
-    epoll: c_int,
-    events: *mut epoll_event,
-    max: c_int,
-    time: *const timespec,
-    mask: *const sigset_t,
-) -> c_int {
-    // SAFETY: the caller keeps epoll_pwait2's contract, here and below.
-    let call = || unsafe { real::epoll_pwait2(epoll, events, max, time, mask) };
-    // SAFETY: as above.
-    unsafe { waited(epoll, is_zero(time), mask, call) }
+interpose! {
+    fn epoll_wait(epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int
+        => |call| waited(epoll, timeout == 0, null(), call);
+    fn epoll_pwait(epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int
+        => |call| waited(epoll, timeout == 0, mask, call);
+    fn epoll_pwait2(epoll: c_int, events: *mut epoll_event, max: c_int, time: *const timespec,
+                    mask: *const sigset_t) -> c_int
+        => |call| waited(epoll, is_zero(time), mask, call);
 }
 
 /// # Safety

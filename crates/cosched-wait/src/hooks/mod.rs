@@ -1,6 +1,23 @@
 //! The functions that interpose the C library's. Each passes on calls that may wait; a call that polls without waiting joins the thread's row if
 //! others want the CPUs.
 
+/// The C library's functions of these names, as programs call them. `call` calls the next function of the same name with the same arguments.
+macro_rules! interpose {
+    ($(fn $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty => |$call:ident| $body:expr;)*) => {$(
+        /// The C library's function of this name.
+        ///
+        /// # Safety
+        /// As the C library's.
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            // SAFETY: the caller keeps the function's contract.
+            let $call = || unsafe { crate::real::$name($($arg),*) };
+            // SAFETY: as above.
+            unsafe { $body }
+        }
+    )*};
+}
+
 mod epoll;
 mod mpi;
 mod poll;

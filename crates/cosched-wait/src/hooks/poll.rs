@@ -1,7 +1,7 @@
 //! poll and ppoll.
 
 use super::{Wait, ask, is_zero};
-use crate::{real, thread};
+use crate::thread;
 use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
 use libc::{pollfd, sigset_t, timespec};
@@ -19,68 +19,16 @@ unsafe fn slice<'a>(fds: *mut pollfd, count: c_ulong) -> Option<&'a mut [pollfd]
     usual.then(|| unsafe { core::slice::from_raw_parts_mut(fds, count as usize) })
 }
 
-/// poll, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: c_ulong, timeout: c_int) -> c_int {
-    // SAFETY: the caller keeps poll's contract, here and below.
-    let call = || unsafe { real::poll(fds, count, timeout) };
-    // SAFETY: as above.
-    unsafe { polled(fds, count, timeout == 0, null(), call) }
-}
-
-/// ppoll, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn ppoll(
-    fds: *mut pollfd,
-    count: c_ulong,
-    time: *const timespec,
-    mask: *const sigset_t,
-) -> c_int {
-    // SAFETY: the caller keeps ppoll's contract, here and below.
-    let call = || unsafe { real::ppoll(fds, count, time, mask) };
-    // SAFETY: as above.
-    unsafe { polled(fds, count, is_zero(time), mask, call) }
-}
-
-/// poll as programs built with _FORTIFY_SOURCE call it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn __poll_chk(
-    fds: *mut pollfd,
-    count: c_ulong,
-    timeout: c_int,
-    size: usize,
-) -> c_int {
-    // SAFETY: the caller keeps poll's contract, here and below.
-    let call = || unsafe { real::__poll_chk(fds, count, timeout, size) };
-    // SAFETY: as above.
-    unsafe { polled(fds, count, timeout == 0 && fits(count, size), null(), call) }
-}
-
-/// ppoll as programs built with _FORTIFY_SOURCE call it.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn __ppoll_chk(
-    fds: *mut pollfd,
-    count: c_ulong,
-    time: *const timespec,
-    mask: *const sigset_t,
-    size: usize,
-) -> c_int {
-    // SAFETY: the caller keeps ppoll's contract, here and below.
-    let call = || unsafe { real::__ppoll_chk(fds, count, time, mask, size) };
-    // SAFETY: as above.
-    unsafe { polled(fds, count, is_zero(time) && fits(count, size), mask, call) }
+interpose! {
+    fn poll(fds: *mut pollfd, count: c_ulong, timeout: c_int) -> c_int
+        => |call| polled(fds, count, timeout == 0, null(), call);
+    fn ppoll(fds: *mut pollfd, count: c_ulong, time: *const timespec, mask: *const sigset_t) -> c_int
+        => |call| polled(fds, count, is_zero(time), mask, call);
+    // As programs built with _FORTIFY_SOURCE call them:
+    fn __poll_chk(fds: *mut pollfd, count: c_ulong, timeout: c_int, size: usize) -> c_int
+        => |call| polled(fds, count, timeout == 0 && fits(count, size), null(), call);
+    fn __ppoll_chk(fds: *mut pollfd, count: c_ulong, time: *const timespec, mask: *const sigset_t, size: usize) -> c_int
+        => |call| polled(fds, count, is_zero(time) && fits(count, size), mask, call);
 }
 
 /// Where this is false, the C library ends the program; the call must get there.

@@ -1,8 +1,7 @@
 //! select and pselect. The kernel clears the sets of a call that finds nothing, so they are saved for the next.
 
 use super::{Wait, ask, is_zero};
-use crate::thread::Thread;
-use crate::{real, thread};
+use crate::thread::{self, Thread};
 use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
 use libc::{fd_set, pollfd, sigset_t, timespec, timeval};
@@ -14,43 +13,15 @@ const WORDS: usize = SET_MAX as usize / WORD;
 /// Calls with more descriptors than this are passed on.
 const DESCRIPTORS_MAX: usize = 256;
 
-/// select, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn select(
-    count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    time: *mut timeval,
-) -> c_int {
-    // SAFETY: the caller keeps select's contract, here and below.
-    let call = || unsafe { real::select(count, read, write, except, time) };
-    // SAFETY: as above.
-    let at_once = unsafe { time.as_ref() }.is_some_and(|time| time.tv_sec == 0 && time.tv_usec == 0);
-    // SAFETY: as above.
-    unsafe { selected(count, [read, write, except], at_once, null(), call) }
-}
-
-/// pselect, as the C library's.
-///
-/// # Safety
-/// As the C library's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn pselect(
-    count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    time: *const timespec,
-    mask: *const sigset_t,
-) -> c_int {
-    // SAFETY: the caller keeps pselect's contract, here and below.
-    let call = || unsafe { real::pselect(count, read, write, except, time, mask) };
-    // SAFETY: as above.
-    unsafe { selected(count, [read, write, except], is_zero(time), mask, call) }
+interpose! {
+    fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *mut timeval) -> c_int
+        => |call| {
+            let at_once = time.as_ref().is_some_and(|time| time.tv_sec == 0 && time.tv_usec == 0);
+            selected(count, [read, write, except], at_once, null(), call)
+        };
+    fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *const timespec,
+               mask: *const sigset_t) -> c_int
+        => |call| selected(count, [read, write, except], is_zero(time), mask, call);
 }
 
 /// # Safety

@@ -360,7 +360,7 @@ fn what_holds_for_all_is_for_administrators() {
 
 fn queue(name: &str, users: &[u32]) -> Queue {
     let rights = cosched_core::cluster::Rights { users: users.to_vec(), ..Default::default() };
-    Queue::from(&CoreQueue { name: name.to_owned(), rights, ..CoreQueue::default() })
+    Queue::from(CoreQueue { name: name.to_owned(), rights, ..CoreQueue::default() })
 }
 
 #[test]

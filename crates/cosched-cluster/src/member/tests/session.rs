@@ -26,13 +26,13 @@ fn a_renewal_counts_from_when_it_was_asked_for() {
 #[test]
 fn a_lease_that_ran_out_is_replaced() {
     let mut lab = Lab::new(2);
-    let before = lab.seats[1].member.session.lease();
+    let before = lab.seats[1].member.session.lease;
     lab.hangs_for(1);
     lab.pass(12 * S);
     assert_eq!(lab.seats[1].member.in_use(), None);
     lab.let_through(1);
     lab.pass(5 * S);
-    let now = lab.seats[1].member.session.lease();
+    let now = lab.seats[1].member.session.lease;
     assert!(lab.seats[1].member.is_joined() && now != before, "{before:?} {now:?}");
     let key = lab.seats[1].member.settings.keys.node("n1");
     assert_eq!(lab.store.read(&Range::one(key))[0].lease, now);
@@ -41,13 +41,13 @@ fn a_lease_that_ran_out_is_replaced() {
 #[test]
 fn who_lost_touch_for_a_moment_keeps_its_lease() {
     let mut lab = Lab::new(2);
-    let before = lab.seats[1].member.session.lease();
+    let before = lab.seats[1].member.session.lease;
     let watch = lab.seats[1].member.session.watch.unwrap();
     let now = lab.moment();
     lab.seats[1].member.handle_watch_lost(now, watch, StoreError::Compacted(3));
     lab.settle();
     assert!(lab.seats[1].member.is_joined(), "at once: nothing is wrong with the store");
-    assert_eq!(lab.seats[1].member.session.lease(), before);
+    assert_eq!(lab.seats[1].member.session.lease, before);
 }
 
 /// A renewal reads what the watch has not reported, and a second renewal that finds it still unreported gives the watch up.
@@ -142,7 +142,7 @@ fn who_has_lost_its_name_takes_no_part_any_more() {
 #[test]
 fn who_leaves_takes_its_keys_with_it_at_once() {
     let mut lab = Lab::new(2);
-    let lease = lab.seats[1].member.session.lease().unwrap();
+    let lease = lab.seats[1].member.session.lease.unwrap();
     let now = lab.moment();
     lab.seats[1].member.leave(now);
     lab.pass(S);

@@ -14,17 +14,6 @@ pub struct Action {
     pub why: Reason,
 }
 
-/// A change that the rule would have made, but that the system refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The stage.
-    pub stage: usize,
-    /// The change that was requested.
-    pub change: Change,
-    /// The reason for it.
-    pub why: Reason,
-}
-
 /// Why something is tried, kept or undone. Gains are millionths (ppm) of the rounds per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {

@@ -31,7 +31,7 @@ mod situation;
 mod tests;
 mod trial;
 
-pub use action::{Action, Reason, Refused};
+pub use action::{Action, Reason};
 pub use config::{Config, Rights, StageInfo};
 
 use super::{Change, Resource, Setting, Window};
@@ -102,7 +102,7 @@ pub struct Autotune {
     failures: Failures,
     bars: Bars,
     ledger: Ledger,
-    refusals: Vec<Refused>,
+    refusals: Vec<Action>,
     asked: Vec<Asked>,
     /// The refused part of the last request.
     part_refused: Option<(usize, Change)>,
@@ -188,7 +188,7 @@ impl Autotune {
     }
 
     /// The changes that it would have made without refusals.
-    pub fn refusals(&self) -> &[Refused] {
+    pub fn refusals(&self) -> &[Action] {
         &self.refusals
     }
 
@@ -221,7 +221,7 @@ impl Autotune {
         let Asked { action, before } = self.asked.remove(place);
         self.settings[stage].apply(&before);
         self.bars.add(stage, change, &self.settings[stage]);
-        self.note(Refused { stage, change: action.change, why: action.why });
+        self.note(action);
         self.part_refused = Some((stage, change.clone()));
     }
 
@@ -322,14 +322,14 @@ impl Autotune {
             || forward.iter().any(|(stage, change)| self.bars.has(*stage, change, &self.settings[*stage]));
         if barred {
             for (stage, change) in forward {
-                self.note(Refused { stage: *stage, change: change.clone(), why: kind.why() });
+                self.note(Action { stage: *stage, change: change.clone(), why: kind.why() });
             }
         }
         barred
     }
 
-    fn note(&mut self, refused: Refused) {
-        let same = |other: &Refused| other.stage == refused.stage && other.change == refused.change;
+    fn note(&mut self, refused: Action) {
+        let same = |other: &Action| other.stage == refused.stage && other.change == refused.change;
         if !self.refusals.iter().any(same) {
             self.refusals.push(refused);
         }

@@ -50,36 +50,34 @@ impl Situation {
         used >= USED_UP || self.limit.share == 0.0
     }
 
-    /// The part of a thread's time that a stage waits for a CPU.
-    fn delay(&self, stage: &StageView) -> f64 {
-        self.window.share(stage.delay_ns) / f64::from(stage.threads.max(1))
+    /// The part of a thread's time that these are of a stage.
+    fn of_thread(&self, view: &StageView, ns: u64) -> f64 {
+        self.window.share(ns) / f64::from(view.threads.max(1))
     }
 
     /// Whether stages that block would continue sooner if they got a CPU sooner.
     pub(super) fn blocking_waits_for_cpu(&self, stages: &[StageInfo]) -> bool {
         let blocking = self.window.stages.iter().zip(stages).filter(|(_, info)| blocks(info) && info.own_threads);
-        blocking.map(|(stage, _)| self.delay(stage)).sum::<f64>() >= WAITS
+        blocking.map(|(stage, _)| self.of_thread(stage, stage.delay_ns)).sum::<f64>() >= WAITS
     }
 
     /// The part of a thread's time that a stage computes.
     pub(super) fn computes(&self, stage: usize) -> f64 {
-        self.window
-            .stages
-            .get(stage)
-            .map_or(0.0, |view| self.window.share(view.cpu_ns) / f64::from(view.threads.max(1)))
+        self.part(stage, |view| view.cpu_ns)
     }
 
     /// The part of a thread's time that a stage computes or waits for a CPU.
     pub(super) fn wants_cpu(&self, stage: usize) -> f64 {
-        self.computes(stage) + self.window.stages.get(stage).map_or(0.0, |view| self.delay(view))
+        self.computes(stage) + self.part(stage, |view| view.delay_ns)
     }
 
     /// The part of a thread's time that a stage has a buffer.
     pub(super) fn is_busy(&self, stage: usize) -> f64 {
-        self.window
-            .stages
-            .get(stage)
-            .map_or(0.0, |view| self.window.share(view.busy_ns) / f64::from(view.threads.max(1)))
+        self.part(stage, |view| view.busy_ns)
+    }
+
+    fn part(&self, stage: usize, ns: fn(&StageView) -> u64) -> f64 {
+        self.window.stages.get(stage).map_or(0.0, |view| self.of_thread(view, ns(view)))
     }
 
     /// The number of idle CPUs.

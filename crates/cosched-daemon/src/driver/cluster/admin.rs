@@ -5,7 +5,7 @@ use crate::call::Op;
 use crate::clock::{now, unix_ms};
 use crate::cluster::{Link, REACH_TIME};
 use crate::config::{ClusterConfig, StoreChoice};
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, conflict, invalid, refuse, unsupported};
 use crate::rights::Peer;
 use cosched_api::{BACKUP_FORMAT, BACKUP_VERSION, ClusterBackup, ErrorBody, ErrorCode, ImportRequest, RepairReport};
 use cosched_cluster::backup;
@@ -34,7 +34,7 @@ impl Driver {
 fn no_store() -> ErrorBody {
     let why = "this machine is not in a cluster; its state is in its state directory";
     let hint = "To keep a copy, copy that directory while no daemon runs.";
-    refuse(ErrorCode::Unsupported, "there is no cluster store", why, hint)
+    unsupported("there is no cluster store", why, hint)
 }
 
 /// The state that one request needs.
@@ -49,12 +49,7 @@ impl Work {
             Op::Export => self.export().await.map(|backup| Reply::Backup(Box::new(backup))),
             Op::Import(request) => self.import(*request).await.map(Reply::Repair),
             Op::Repair(request) => self.repair(request.carry_out).await.map(Reply::Repair),
-            _ => Err(refuse(
-                ErrorCode::Invalid,
-                "this is not a request for the store",
-                "it is another path",
-                "Ask there.",
-            )),
+            _ => Err(invalid("this is not a request for the store", "it is another path", "Ask there.")),
         }
     }
 
@@ -63,11 +58,7 @@ impl Work {
         let read = async {
             let mut link = Link::new(&self.config, REACH_TIME)?;
             let (_, done) = link.once(read_all(&self.known.keys)).await?;
-            let entries = done.into_iter().find_map(|done| match done {
-                Done::Got(entries) => Some(entries),
-                _ => None,
-            });
-            Ok((link, entries.unwrap_or_default()))
+            Ok((link, done.into_iter().flat_map(Done::entries).collect()))
         };
         read.await.map_err(|e: anyhow::Error| {
             let hint = "Nothing was changed. Ask again when etcd answers.";
@@ -106,11 +97,11 @@ impl Work {
                 backup.format, backup.version
             );
             let hint = "Give a file that `cosched cluster export` of this version wrote.";
-            return Err(refuse(ErrorCode::Invalid, what, why, hint));
+            return Err(invalid(what, why, hint));
         }
         if backup.cluster != self.config.name {
             let why = format!("it is a backup of cluster {}, and this is {}", backup.cluster, self.config.name);
-            return Err(refuse(ErrorCode::Invalid, what, why, "Restore it on a node of that cluster."));
+            return Err(invalid(what, why, "Restore it on a node of that cluster."));
         }
         let (link, entries) = self.read().await?;
         let import = backup::import(&self.known, &backup.keys, &entries).map_err(|e| cannot(what, e))?;
@@ -129,12 +120,12 @@ async fn finish(mut link: Link, says: Vec<String>, ops: Vec<StoreOp>, carry_out:
             Err(e) => format!("{e:#}"),
         };
         let what = if at == 0 { "nothing was changed" } else { "only a part of it was done" };
-        return Err(refuse(ErrorCode::Conflict, what, why, "Jobs keep running. Run the same command again."));
+        return Err(conflict(what, why, "Jobs keep running. Run the same command again."));
     }
     says.iter().for_each(|line| tracing::warn!("by an administrator: {line}"));
     Ok(RepairReport { says, done: true })
 }
 
 fn cannot(what: &str, CannotRepair { why, hint }: CannotRepair) -> ErrorBody {
-    refuse(ErrorCode::Conflict, what, why, hint)
+    conflict(what, why, hint)
 }

@@ -3,11 +3,11 @@
 use super::super::adopt::Adoption;
 use super::super::{Driver, Reply, job_reply};
 use super::operate;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, invalid};
 use crate::rights::Peer;
 use crate::words;
 use cosched_api::{
-    Class, ErrorCode, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest, ResourcesRequest,
+    Class, JobRequest, KillRequest, NodeRequest, NodeResources, OnNodeLoss, PolicyRequest, ResourcesRequest,
 };
 use cosched_cluster::wire::{Ask, By, JobAsk, KillHow, MainProcess};
 use cosched_core::cluster::NEVER;
@@ -139,7 +139,7 @@ impl Driver {
         self.check_without_cgroups(peer, owner, &request)?;
         if request.command.is_empty() {
             let hint = "Give the program and its arguments.";
-            return Err(refuse(ErrorCode::Invalid, "the job has no command", "`command` is an empty list", hint));
+            return Err(invalid("the job has no command", "`command` is an empty list", hint));
         }
         self.check_wait(request.waiting)?;
         let (found, mut adoption) = match &request.adopt {

@@ -32,7 +32,7 @@ impl Driver {
             Some(Fence { cgroup: live.cgroup.v2_dir().to_owned(), until_ns })
         };
         let fences = Fences { daemon: std::process::id() as i32, jobs: fenced.iter().filter_map(fence).collect() };
-        match fences.write(self.machinery.guard.fences()) {
+        match fences.write(&self.machinery.guard.fences) {
             Ok(()) => cluster.fenced = Some(fenced),
             // The earlier deadlines stay in force: a node that cannot write ends too many jobs, never too few.
             Err(e) => tracing::error!("the guard cannot be told how long jobs may run: {e}"),

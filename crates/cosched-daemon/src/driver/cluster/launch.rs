@@ -77,7 +77,7 @@ impl Driver {
         };
         let live = self.live.get(&job.id).ok_or_else(|| io::Error::other("the job has no cgroup"))?;
         let guard = &self.machinery.guard;
-        let gate = spawn_gate(guard.exe(), user.as_ref(), &environment, &argv)?;
+        let gate = spawn_gate(&guard.exe, user.as_ref(), &environment, &argv)?;
         // While another process is in the kernel agent's cgroup, the agent does not notice the death of the daemon.
         let placed = guard.release(gate.pid());
         match placed.and_then(|()| live.cgroup.attach_child(gate.pid()).map_err(io::Error::other)) {

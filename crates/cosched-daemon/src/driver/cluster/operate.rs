@@ -6,10 +6,10 @@
 use super::super::{Driver, Reply, machine};
 use super::Cluster;
 use crate::config::{fair_share_of, queue_of};
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, conflict, invalid};
 use crate::rights::Peer;
 use crate::words;
-use cosched_api::{ErrorBody, ErrorCode, LoadList, NodeLoad, PolicyRequest, Queue, QueuesRequest};
+use cosched_api::{ErrorBody, LoadList, NodeLoad, PolicyRequest, Queue, QueuesRequest};
 use cosched_cluster::wire::{self, Ack, Ask, Measured};
 use cosched_cluster::{Moment, check_name};
 use cosched_core::cluster::{Config, JobRecord, Stage};
@@ -122,7 +122,7 @@ impl Cluster {
 
 fn silent(name: &str) -> ErrorBody {
     let why = "it has joined, and has not reported its load yet";
-    refuse(ErrorCode::Conflict, format!("the load of node {name} is not known"), why, "Ask again in a moment.")
+    conflict(format!("the load of node {name} is not known"), why, "Ask again in a moment.")
 }
 
 /// Checks the settings of fair share.
@@ -153,7 +153,7 @@ fn check_queues(queues: Vec<Queue>) -> Answer<Vec<wire::Queue>> {
     }
     let known = |queue| {
         let queue = queue_of(queue).map_err(|(wrong, why, hint)| invalid(what, format!("{wrong}: {why}"), hint))?;
-        Ok(wire::Queue::from(&queue))
+        Ok(wire::Queue::from(queue))
     };
     queues.into_iter().map(known).collect()
 }
@@ -203,13 +203,9 @@ fn check_dead_after(request: &PolicyRequest, lease: Duration) -> Answer<()> {
 /// The shares of the classes, where they are to change; shares that are not given stay.
 pub(super) fn shares(request: &PolicyRequest, present: Option<&Config>) -> Option<Ask> {
     let present = present.cloned().unwrap_or_default();
-    let working = request.shares.map_or_else(|| (&present.working).into(), words::shares);
-    let off = request.off_hours.map_or_else(|| (&present.off).into(), words::shares);
+    let working = request.shares.map_or_else(|| present.working.into(), words::shares);
+    let off = request.off_hours.map_or_else(|| present.off.into(), words::shares);
     (request.shares.is_some() || request.off_hours.is_some()).then_some(Ask::Shares { working, off })
-}
-
-fn invalid(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
-    refuse(ErrorCode::Invalid, what, why, hint)
 }
 
 #[cfg(test)]
@@ -240,7 +236,7 @@ mod tests {
         assert!(check_policy(&PolicyRequest { off_hours: worth(0), ..ok.clone() }, LEASE).is_err());
         let present = Config::default();
         let Some(Ask::Shares { working, off }) = shares(&ok, Some(&present)) else { panic!("they change") };
-        assert_eq!((working.batch, off), (3, (&present.off).into()));
+        assert_eq!((working.batch, off), (3, present.off.into()));
         assert_eq!(shares(&PolicyRequest::default(), Some(&present)), None);
     }
 }

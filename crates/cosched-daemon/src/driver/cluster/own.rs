@@ -62,7 +62,7 @@ impl Driver {
         let named = |name: &str| queues.iter().any(|queue| queue.name == name);
         let in_use = |at: usize| state.jobs.values().any(|job| job.spec.queue as usize == at);
         let stay = state.config.queues.iter().enumerate().filter(|(at, queue)| !named(&queue.name) && in_use(*at));
-        let stay: Vec<_> = stay.map(|(_, queue)| queue.into()).collect();
+        let stay: Vec<_> = stay.map(|(_, queue)| queue.clone().into()).collect();
         if stay.is_empty() {
             return ask.clone();
         }
@@ -101,11 +101,11 @@ impl Driver {
 /// The settings of a cluster, one request each.
 fn settings_of(config: &CoreConfig) -> Vec<Ask> {
     vec![
-        Ask::Queues { queues: config.queues.iter().map(Into::into).collect() },
+        Ask::Queues { queues: config.queues.iter().cloned().map(Into::into).collect() },
         Ask::ClusterPolicy { policy: config.policy.into() },
         Ask::ClusterSharing { sharing: config.sharing.into() },
         Ask::SlotLength { ns: config.slot_length_ns },
-        Ask::Shares { working: (&config.working).into(), off: (&config.off).into() },
+        Ask::Shares { working: config.working.into(), off: config.off.into() },
         Ask::Ceiling { permille: config.ceiling_permille },
         Ask::FairShare { fair_share: config.fair_share.map(Into::into) },
     ]

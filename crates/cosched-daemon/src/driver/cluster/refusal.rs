@@ -1,7 +1,7 @@
 //! The node's refusals as messages for users.
 
 use super::super::Driver;
-use crate::refuse::{internal, no_such_job, refuse, unwritten};
+use crate::refuse::{conflict, forbidden, internal, invalid, no_such_job, not_found, refuse, unsupported, unwritten};
 use crate::users::user_name;
 use cosched_api::{ErrorBody, ErrorCode};
 use cosched_core::{Bound, JobId, Matter};
@@ -17,8 +17,7 @@ impl Driver {
         match why {
             Refusal::NoSuchJob(id) => no_such_job(id.0),
             Refusal::Ended(id) => ended(id.0),
-            Refusal::SignalRemote(job, signal) => refuse(
-                ErrorCode::Unsupported,
+            Refusal::SignalRemote(job, signal) => unsupported(
                 format!("signal {signal} cannot be sent to job {job}"),
                 "it is not on this node alone, and only signals that end programs go to all nodes",
                 "Use 15 (TERM) or 9 (KILL), or ask the daemon of the job's node.",
@@ -33,7 +32,7 @@ impl Driver {
                 let hint = "`cosched status` shows the state of the store.";
                 refuse(ErrorCode::Internal, "the request is not accepted", why, hint)
             }
-            Refusal::Planner { what, why, hint } => refuse(ErrorCode::Conflict, what, why, hint),
+            Refusal::Planner { what, why, hint } => conflict(what, why, hint),
             Refusal::Lost => refuse(
                 ErrorCode::Internal,
                 "the outcome of the request is unknown",
@@ -51,8 +50,7 @@ impl Driver {
                 refuse(ErrorCode::Internal, "the cluster's store does not answer", self.store_problem(), hint)
             }
             Refusal::Unwritten(why) => unwritten(self.store.dir(), &why),
-            Refusal::LauncherGone(job) => refuse(
-                ErrorCode::Conflict,
+            Refusal::LauncherGone(job) => conflict(
                 format!("job {job} is not started"),
                 "the process that was to run it has ended",
                 "The job no longer exists.",
@@ -77,7 +75,7 @@ impl Driver {
         if cluster.alone {
             let why = format!("this daemon is not part of a cluster: its only node is {own}");
             let what = format!("there is no node `{name}` here");
-            return refuse(ErrorCode::Unsupported, what, why, format!("Request only {own}."));
+            return unsupported(what, why, format!("Request only {own}."));
         }
         let mut names: Vec<&str> = cluster.member().nodes().map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -86,7 +84,7 @@ impl Driver {
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let hint = format!("The nodes are: {}{rest}.", names.join(", "));
         let why = "no node of this name has a lease in the cluster now";
-        refuse(ErrorCode::NotFound, format!("there is no node `{name}`"), why, hint)
+        not_found(format!("there is no node `{name}`"), why, hint)
     }
 }
 
@@ -179,13 +177,13 @@ fn of_resources(why: Refusal) -> ErrorBody {
 /// A request to change a job that is over.
 pub(in super::super) fn ended(id: u64) -> ErrorBody {
     let hint = "`cosched ps` lists the running jobs.";
-    refuse(ErrorCode::Conflict, format!("job {id} has ended"), NO_PROCESSES, hint)
+    conflict(format!("job {id} has ended"), NO_PROCESSES, hint)
 }
 
 /// A job of a cluster that no longer exists runs here with this number.
 pub(super) fn number_taken(id: u64) -> ErrorBody {
     let why = format!("another job {id}, of a cluster whose store was lost, still runs here");
-    refuse(ErrorCode::Conflict, format!("job {id} cannot start"), why, "End that job, and try again.")
+    conflict(format!("job {id} cannot start"), why, "End that job, and try again.")
 }
 
 fn for_all(what: &ForAll, by: u32) -> ErrorBody {
@@ -231,14 +229,6 @@ fn decided(job: JobId, Bound { by, matter }: Bound) -> ErrorBody {
 
 fn class_name(class: cosched_core::Class) -> &'static str {
     crate::words::api_class(class.into()).name()
-}
-
-fn forbidden(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
-    refuse(ErrorCode::Forbidden, what, why, hint)
-}
-
-fn invalid(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> ErrorBody {
-    refuse(ErrorCode::Invalid, what, why, hint)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::super::Driver;
 use crate::clock::unix_ms;
-use crate::refuse::{Answer, refuse};
+use crate::refuse::{Answer, invalid, unsupported};
 use crate::words;
-use cosched_api::{ErrorCode, JobRequest};
+use cosched_api::JobRequest;
 use cosched_cluster::wire::{AfterAsk, Job, TermsAsk, Why};
 use cosched_core::Reason;
 use cosched_core::cluster::{JobRecord, Stage, Terms};
@@ -25,7 +25,7 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 impl Driver {
     /// The terms of a request, if they are possible.
     pub(super) fn terms(&self, request: &JobRequest, held: Option<&Held>) -> Answer<TermsAsk> {
-        let refused = |why: &str, hint: &str| Err(refuse(ErrorCode::Invalid, "the job is refused", why, hint));
+        let refused = |why: &str, hint: &str| Err(invalid("the job is refused", why, hint));
         if request.time_ms_max == Some(0) {
             return refused("the time limit is 0", "Give for example 2h, or no limit.");
         }
@@ -46,7 +46,7 @@ impl Driver {
         {
             let hint =
                 "Leave out the memory limit, or run it where the daemon has the memory controller: `coschedd --check`.";
-            return Err(refuse(ErrorCode::Unsupported, "the job's memory cannot be limited here", why, hint));
+            return Err(unsupported("the job's memory cannot be limited here", why, hint));
         }
         if request.exclusive_cores && request.policy.is_some_and(|policy| words::core_policy(policy).is_local()) {
             return refused(

@@ -137,7 +137,7 @@ impl Cell {
     pub(super) unsafe fn quick_round(&self, buffer: &mut Buffer, visit: Visit, sampler: &Sampler) -> Quick {
         // SAFETY: guaranteed by the caller.
         let work = unsafe { self.work() };
-        let Some(each) = work.each.as_mut().filter(|_| work.quick > 0 && !sampler.samples()) else {
+        let Some(each) = work.each.as_mut().filter(|_| work.quick > 0 && !sampler.samples) else {
             return Quick::NotNow;
         };
         work.quick -= 1;

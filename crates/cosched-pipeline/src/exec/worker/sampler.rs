@@ -21,12 +21,14 @@ const PERIOD: u32 = 64;
 const SEVERAL_NS: u64 = 160;
 const ALONE_NS: u64 = 80;
 
+#[derive(Default)]
 pub(super) struct Sampler {
     /// The difference between two reads of the clock, one directly after the other.
     look_ns: u64,
     /// Buffers until the next sampled one.
     left: u32,
-    samples: bool,
+    /// Whether the current buffer is a sampled one.
+    pub(super) samples: bool,
     /// Of the current sampled buffer.
     sum_ns: u64,
     rounds: u64,
@@ -42,17 +44,7 @@ pub(super) struct Sampler {
 impl Sampler {
     pub(super) fn new() -> Sampler {
         let look_ns = (0..8).map(|_| ns_since(Instant::now())).min().unwrap_or(0);
-        Sampler {
-            look_ns,
-            left: 1,
-            samples: false,
-            sum_ns: 0,
-            rounds: 0,
-            end: None,
-            mean_ns: 0,
-            doubted: false,
-            was_long: false,
-        }
+        Sampler { look_ns, left: 1, ..Sampler::default() }
     }
 
     /// Starts with the next buffer.
@@ -70,12 +62,6 @@ impl Sampler {
     /// Makes the next buffer a sampled one: times may have changed while the worker had no work.
     pub(super) fn sample_next(&mut self) {
         self.left = 1;
-    }
-
-    /// Whether the current buffer is a sampled one.
-    #[inline]
-    pub(super) fn samples(&self) -> bool {
-        self.samples
     }
 
     /// Starts the timing of a round.

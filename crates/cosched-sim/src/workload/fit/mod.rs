@@ -56,11 +56,6 @@ impl HyperErlang {
         self.p1 * branch(self.lambda1) + (1.0 - self.p1) * branch(self.lambda2)
     }
 
-    /// The same shape with times multiplied by `factor`.
-    pub fn stretched(&self, factor: f64) -> HyperErlang {
-        HyperErlang { lambda1: self.lambda1 / factor, lambda2: self.lambda2 / factor, ..*self }
-    }
-
     /// Draws a value, s.
     pub fn sample(&self, random: &mut Random) -> f64 {
         let lambda = if random.chance(self.p1) { self.lambda1 } else { self.lambda2 };
@@ -84,6 +79,5 @@ mod tests {
         // The Kolmogorov–Smirnov distance exceeds 1.95/√n in one of a thousand cases.
         let distance = ks_distance(&draws, |t| model.cdf(t));
         assert!(distance < 1.95 / 50_000_f64.sqrt(), "{distance}");
-        assert!((model.stretched(3.0).mean() - 3.0).abs() < 1e-12);
     }
 }

@@ -8,15 +8,12 @@ pub use fits::{ClassFits, GAP_S_MAX, SampleFit};
 use super::classes::SizeClass;
 use super::swf::{ReadReport, Record, SwfHeader};
 use super::trace_job::TraceJob;
-pub use crate::metrics::quantile;
+pub use crate::metrics::{BOUND_S, quantile};
 use fits::fits;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The threshold of the bounded slowdown, s.
-pub const BOUND_S: f64 = 10.0;
-
 /// The statistics of a log. Times are in s from the log's start.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct TraceStats {
     /// The machine's processors: from the header, otherwise those of the largest job.
     pub procs: u32,
@@ -84,19 +81,12 @@ fn as_map<S: serde::Serializer>(pairs: &[(String, ClassFits)], serializer: S) ->
 /// Collects statistics record by record.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
-    records: u64,
+    /// What is counted record by record; the rest is known at the end.
+    counted: TraceStats,
     last_submit: f64,
     unsorted: bool,
-    run_zero: u64,
-    run_negative: u64,
-    procs_unknown: u64,
-    wait_known: u64,
-    estimate_known: u64,
-    run_gt_estimate: u64,
-    status: BTreeMap<i64, u64>,
     users: BTreeSet<i64>,
     first_submit: Option<f64>,
-    last_end: f64,
     bsld: f64,
     bsld_of: u64,
     jobs: Vec<TraceJob>,
@@ -106,23 +96,24 @@ impl Collector {
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         let submit = record.submit_s();
-        self.unsorted |= self.records > 0 && submit < self.last_submit;
+        let counted = &mut self.counted;
+        self.unsorted |= counted.records > 0 && submit < self.last_submit;
         self.last_submit = submit;
-        self.records += 1;
+        counted.records += 1;
         self.first_submit = Some(self.first_submit.map_or(submit, |first| first.min(submit)));
-        self.run_zero += u64::from(record.run_s() == Some(0.0));
-        self.run_negative += u64::from(record.run_s().is_none());
-        self.procs_unknown += u64::from(record.size().is_none());
-        self.wait_known += u64::from(record.wait_s().is_some());
+        counted.run_zero += u64::from(record.run_s() == Some(0.0));
+        counted.run_negative += u64::from(record.run_s().is_none());
+        counted.procs_unknown += u64::from(record.size().is_none());
+        counted.wait_known += u64::from(record.wait_s().is_some());
         if let Some(estimate) = record.estimate_s().filter(|estimate| *estimate > 0.0) {
-            self.estimate_known += 1;
-            self.run_gt_estimate += u64::from(record.run_s().is_some_and(|run| run > estimate));
+            counted.estimate_known += 1;
+            counted.run_gt_estimate += u64::from(record.run_s().is_some_and(|run| run > estimate));
         }
         let whole = |known: Option<f64>| known.map_or(-1, |value| value as i64);
-        *self.status.entry(whole(record.status())).or_default() += 1;
+        *counted.status.entry(whole(record.status())).or_default() += 1;
         self.users.insert(whole(record.user()));
         let Some(job) = TraceJob::measured(record) else { return };
-        self.last_end = self.last_end.max(submit + record.wait_s().unwrap_or_default() + job.run_s);
+        counted.last_end = counted.last_end.max(submit + record.wait_s().unwrap_or_default() + job.run_s);
         if let Some(wait) = record.wait_s() {
             self.bsld += ((wait + job.run_s) / job.run_s.max(BOUND_S)).max(1.0);
             self.bsld_of += 1;
@@ -147,26 +138,18 @@ impl Collector {
         let variance = self.jobs.iter().map(|job| (job.run_s - run_mean).powi(2)).sum::<f64>() / n;
         let proc_seconds = sum(|job| f64::from(job.size) * job.run_s);
         let first_submit = self.first_submit.unwrap_or_default();
-        let span_s = self.last_end - first_submit;
+        let span_s = self.counted.last_end - first_submit;
         let mut runs: Vec<f64> = self.jobs.iter().map(|job| job.run_s).collect();
         runs.sort_by(f64::total_cmp);
         let hyper_erlang = fits(&self.jobs);
         Some(TraceStats {
             procs,
-            records: self.records,
             header_lines: header.lines(),
             malformed: report.malformed,
             sorted_by_submit: !self.unsorted,
             usable: self.jobs.len() as u64,
-            run_zero: self.run_zero,
-            run_negative: self.run_negative,
-            procs_unknown: self.procs_unknown,
-            wait_known: self.wait_known,
-            estimate_known: self.estimate_known,
-            run_gt_estimate: self.run_gt_estimate,
             users: self.users.len() as u64,
             first_submit,
-            last_end: self.last_end,
             span_s,
             proc_seconds,
             utilization: proc_seconds / (f64::from(procs) * span_s),
@@ -178,8 +161,8 @@ impl Collector {
             size_serial: sum(|job| f64::from(u8::from(job.size == 1))) / n,
             recorded_avebsld: (self.bsld_of > 0).then(|| self.bsld / self.bsld_of as f64),
             rho_from_class_means: rho(&hyper_erlang, procs),
-            status: self.status,
             hyper_erlang,
+            ..self.counted
         })
     }
 }

@@ -11,26 +11,16 @@ const OTHERS: [(&[u8], &str); 4] =
 ///
 /// # Errors
 /// An error of the reader; another compression, with the program that decompresses it.
-pub fn unpack<'a>(input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
-    let mut first = [0_u8; 6];
-    let mut input = input;
-    let mut length = 0;
-    while length < first.len() {
-        match input.read(&mut first[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let start = io::Cursor::new(first).take(length as u64);
-    let first = &first[..length];
+pub fn unpack<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    let mut first = Vec::new();
+    input.by_ref().take(6).read_to_end(&mut first)?;
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| first.starts_with(magic)) {
         let message = format!("it is packed in a way that is not read here; unpack it with `{program}`");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let whole = BufReader::with_capacity(1 << 16, start.chain(input));
-    if first.starts_with(b"\x1f\x8b") {
+    let is_gzip = first.starts_with(b"\x1f\x8b");
+    let whole = BufReader::with_capacity(1 << 16, io::Cursor::new(first).chain(input));
+    if is_gzip {
         return Ok(Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole))));
     }
     Ok(Box::new(whole))
