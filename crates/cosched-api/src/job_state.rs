@@ -63,20 +63,6 @@ impl JobState {
         JobState::Ended,
         JobState::Lost,
     ];
-
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            JobState::Waiting => "waiting",
-            JobState::Running => "running",
-            JobState::Asleep => "asleep",
-            JobState::Dropped => "dropped",
-            JobState::Suspended => "suspended",
-            JobState::Unknown => "unknown",
-            JobState::Ended => "ended",
-            JobState::Lost => "lost",
-        }
-    }
 }
 
 wire! {

@@ -25,7 +25,6 @@ wire! {
         /// What he has.
         pub used: u64,
         /// The most; no limit when absent.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub max: Option<u64>,
     }
 }

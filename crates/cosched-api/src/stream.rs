@@ -49,16 +49,12 @@ wire! {
         /// What it is about. One of the next fields is present.
         pub kind: EventKind,
         /// What happened to a job.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub job: Option<JobEvent>,
         /// The plan that holds from now on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub plan: Option<PlanEvent>,
         /// What is wrong now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub problems: Option<Vec<Warning>>,
         /// Why events are missing.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub gap: Option<String>,
     }
 }
@@ -82,10 +78,8 @@ wire! {
         /// Its class.
         pub class: Class,
         /// Its own policy; absent: the machine's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub own_policy: Option<Policy>,
         /// The part of the time that it has at most, 0 to 1, if it has a share.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
         /// CPUs at a time.
         pub cpus: u32,

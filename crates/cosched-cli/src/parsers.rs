@@ -5,15 +5,8 @@ use cosched_api::{Class, JobState, NodeResources, Policy, Sharing, parse};
 use std::time::Duration;
 
 pub(crate) fn class_parser() -> impl TypedValueParser<Value = Class> {
-    named(CLASSES)
+    named(Class::ALL.map(|class| (class.name(), class)))
 }
-
-const CLASSES: [(&str, Class); 4] = [
-    ("express", Class::Express),
-    ("interactive", Class::Interactive),
-    ("batch", Class::Batch),
-    ("standby", Class::Standby),
-];
 
 pub(crate) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
     named(Policy::ALL.map(|policy| (policy.name(), policy)))
@@ -44,7 +37,7 @@ pub(crate) fn named<const N: usize, T: Copy + Send + Sync + 'static>(
 pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
     let wrong = || format!("`{text}` is not a share of a class; write CLASS=N, as in batch=4, N from 1 to 1000");
     let (name, share) = text.split_once('=').ok_or_else(wrong)?;
-    let class = CLASSES.into_iter().find(|(known, _)| *known == name).map(|(_, class)| class);
+    let class = Class::ALL.into_iter().find(|class| class.name() == name);
     let share = share.parse().ok().filter(|share| (1..=1000).contains(share));
     class.zip(share).ok_or_else(wrong)
 }
