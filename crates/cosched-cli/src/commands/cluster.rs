@@ -51,7 +51,7 @@ pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failur
     match &options.command {
         ClusterCommand::Repair { yes } => {
             let report = client.repair_cluster(&RepairRequest { carry_out: *yes })?;
-            tell(context, &report, "nothing is wrong with the keys of the cluster")
+            context.give(&report, || text(&report, "nothing is wrong with the keys of the cluster"))
         }
         ClusterCommand::Export { file } => {
             let backup = client.export_cluster()?;
@@ -74,18 +74,9 @@ pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failur
         ClusterCommand::Import { file, yes } => {
             let backup = read(file)?;
             let report = client.import_cluster(&ImportRequest { backup, carry_out: *yes })?;
-            tell(context, &report, "nothing to do")
+            context.give(&report, || text(&report, "nothing to do"))
         }
     }
-}
-
-fn tell(context: &Context, report: &RepairReport, nothing: &str) -> Result<u8, Failure> {
-    if context.json {
-        print_json(report)?;
-        return Ok(0);
-    }
-    print(&text(report, nothing))?;
-    Ok(0)
 }
 
 fn text(report: &RepairReport, nothing: &str) -> String {

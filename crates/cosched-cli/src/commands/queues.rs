@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::format;
 use crate::jobs::{connect, patiently};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
-use crate::table::{numbers, render, words};
+use crate::table::Listing;
 use clap::{Args, Subcommand};
 use cosched_api::{
     ClassShares, ClusterStatus, FairShare, FairShareTable, Queue, QueueStatus, QueueTable, QueuesRequest,
@@ -95,33 +95,18 @@ fn shares(shares: ClassShares) -> String {
 
 /// The queues as a table; `cosched nodes` has it, too.
 pub(super) fn table(queues: &[QueueStatus]) -> String {
-    let columns = [
-        words("QUEUE", 0),
-        words("KIND", 0),
-        numbers("WAITING", 0),
-        numbers("STARTED", 0),
-        numbers("MEM MAX", 1),
-        numbers("DISK MAX", 2),
-        numbers("TIME MAX", 1),
-        numbers("USER JOBS", 2),
-        numbers("USER MEM", 2),
-        words("FOR", 0),
-    ];
-    let row = |queue: &QueueStatus| {
-        vec![
-            queue.name.as_str().into(),
-            if queue.exclusive { "exclusive" } else { "shared" }.into(),
-            queue.waiting.to_string().into(),
-            queue.running.to_string().into(),
-            format::or_dash(queue.memory_bytes_max.map(format::size)).into(),
-            format::or_dash(queue.disk_bytes_max.map(format::size)).into(),
-            format::or_dash(queue.time_ms_max.map(format::duration_ms)).into(),
-            format::or_dash(queue.jobs_max_per_user.map(|jobs| jobs.to_string())).into(),
-            format::or_dash(queue.memory_bytes_max_per_user.map(format::size)).into(),
-            whose(queue).into(),
-        ]
-    };
-    render(&columns, &queues.iter().map(row).collect::<Vec<_>>(), None)
+    Listing::of(queues)
+        .words("QUEUE", 0, |queue| queue.name.as_str())
+        .words("KIND", 0, |queue| if queue.exclusive { "exclusive" } else { "shared" })
+        .numbers("WAITING", 0, |queue| queue.waiting.to_string())
+        .numbers("STARTED", 0, |queue| queue.running.to_string())
+        .numbers("MEM MAX", 1, |queue| format::or_dash(queue.memory_bytes_max.map(format::size)))
+        .numbers("DISK MAX", 2, |queue| format::or_dash(queue.disk_bytes_max.map(format::size)))
+        .numbers("TIME MAX", 1, |queue| format::or_dash(queue.time_ms_max.map(format::duration_ms)))
+        .numbers("USER JOBS", 2, |queue| format::or_dash(queue.jobs_max_per_user.map(|jobs| jobs.to_string())))
+        .numbers("USER MEM", 2, |queue| format::or_dash(queue.memory_bytes_max_per_user.map(format::size)))
+        .words("FOR", 0, whose)
+        .render(None)
 }
 
 /// The users who may use a queue.

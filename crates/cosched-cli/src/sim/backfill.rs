@@ -3,7 +3,7 @@
 use crate::commands::help;
 use crate::context::Context;
 use crate::format::{duration_s, grouped};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::out::{EXIT_REFUSED, Failure, say};
 use crate::workload::{input, say_left_out, write_to};
 use clap::{Args, ValueEnum};
 use cosched_api::parse::duration;
@@ -131,12 +131,7 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
         bound_s: cosched_sim::workload::stats::BOUND_S,
         wall_s,
     };
-    if context.json {
-        print_json(&output)?
-    } else {
-        print(&text(&output))?
-    }
-    Ok(0)
+    context.give(&output, || text(&output))
 }
 
 /// `7d,1d`.

@@ -2,7 +2,7 @@
 
 use super::run::Timed;
 use crate::format::percent;
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::{Column, Listing, numbers, words};
 use cosched_sim::Params;
 use cosched_sim::metrics::{Estimate, RunMetrics, Summary};
 use cosched_sim::paper::Sampled;
@@ -63,22 +63,15 @@ fn quantities(metrics: &RunMetrics) -> String {
         ("slowdown", metrics.slowdown),
         (&bounded, metrics.bounded_slowdown),
     ];
-    let columns = [
-        words("", 0),
-        numbers("MEAN", 0),
-        numbers("RMS", 3),
-        numbers("MEDIAN", 0),
-        numbers("P95", 2),
-        numbers("P99", 2),
-        numbers("MAX", 1),
-    ];
-    let row = |(name, summary): (&str, Option<Summary>)| {
-        let s = summary?;
-        let cells = [name.to_owned(), short(s.mean), short(s.rms), short(s.median), short(s.p95), short(s.p99)];
-        Some(cells.into_iter().chain([short(s.max)]).map(Cell::from).collect())
-    };
-    let rows: Vec<Vec<Cell>> = list.into_iter().filter_map(row).collect();
-    render(&columns, &rows, None)
+    Listing::of(list.into_iter().filter_map(|(name, summary)| Some((name, summary?))))
+        .words("", 0, |(name, _)| name)
+        .numbers("MEAN", 0, |(_, of)| short(of.mean))
+        .numbers("RMS", 3, |(_, of)| short(of.rms))
+        .numbers("MEDIAN", 0, |(_, of)| short(of.median))
+        .numbers("P95", 2, |(_, of)| short(of.p95))
+        .numbers("P99", 2, |(_, of)| short(of.p99))
+        .numbers("MAX", 1, |(_, of)| short(of.max))
+        .render(None)
 }
 
 fn machine(metrics: &RunMetrics) -> String {
@@ -195,10 +188,8 @@ pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
     if table.rows.iter().any(|row| !row.failures.is_empty()) {
         parts.push(Part { column: numbers("FAILED", 0), of: |row| row.failures.len().to_string() });
     }
-    let columns: Vec<Column> = parts.iter().map(|part| part.column.clone()).collect();
-    let cells: Vec<Vec<Cell>> =
-        table.rows.iter().map(|row| parts.iter().map(|part| Cell::from((part.of)(row))).collect()).collect();
-    render(&columns, &cells, width) + &notes(table)
+    let listing = parts.into_iter().fold(Listing::of(&table.rows), |all, part| all.column(part.column, part.of));
+    listing.render(width) + &notes(table)
 }
 
 fn notes(table: &Table) -> String {

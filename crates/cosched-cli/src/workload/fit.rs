@@ -5,7 +5,7 @@ use super::input;
 use super::show::class_label;
 use crate::context::Context;
 use crate::format::{duration_s, grouped, short};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::out::{EXIT_REFUSED, Failure, say};
 use crate::progress::Progress;
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::workload::fit::{EmFit, HyperErlang, Moments, fit_em, fit_moments, ks_distance, ks_exponential};
@@ -111,13 +111,10 @@ fn finish(
             writeln!(out)
         })?;
     }
-    if context.json {
-        print_json(&output)?;
-    } else {
-        print(&table(reports))?;
-        print(&format!("load of the model ({method}) on {} processors: {:.3}\n", model.procs, output.rho))?;
-    }
-    Ok(0)
+    context.give(&output, || {
+        let load = format!("load of the model ({method}) on {} processors: {:.3}\n", model.procs, output.rho);
+        table(reports) + &load
+    })
 }
 
 fn report(class: &str, jobs: &[TraceJob], options: &Fit) -> ClassReport {

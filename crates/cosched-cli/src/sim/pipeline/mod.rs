@@ -5,7 +5,7 @@ mod predict;
 mod text;
 
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, terminal_width};
+use crate::out::{Failure, terminal_width};
 use clap::Args;
 use cosched_sim::pipeline::{self, PipelineError, PipelineOutcome, PipelineSpec, Priorities};
 use std::path::{Path, PathBuf};
@@ -57,12 +57,9 @@ pub(crate) fn run(context: &Context, options: &RunPipeline) -> Result<u8, Failur
     };
     let all = options.priorities.iter().map(simulate).collect::<Result<Vec<_>, Failure>>()?;
     let predicted = predict::predict(&spec)?;
-    if context.json {
-        print_json(&json::output(&spec, &all, &predicted))?;
-    } else {
-        print(&text::output(options, &spec, &all, &predicted, terminal_width()))?;
-    }
-    Ok(0)
+    context.give(&json::output(&spec, &all, &predicted), || {
+        text::output(options, &spec, &all, &predicted, terminal_width())
+    })
 }
 
 fn read(path: &Path) -> Result<PipelineSpec, Failure> {
