@@ -16,9 +16,7 @@ wire! {
         /// What people call it, such as `unit llama.service`; for display.
         pub from: Option<String>,
     }
-}
 
-wire! {
     /// Where an adopted job comes from.
     pub struct Adopted {
         /// Its cgroup, outside of the daemon's subtree; absent where its processes were moved.

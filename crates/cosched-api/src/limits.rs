@@ -15,9 +15,7 @@ wire! {
         /// Each limit.
         pub limits: Vec<Limit>,
     }
-}
 
-wire! {
     /// A limit of one user.
     pub struct Limit {
         /// As in `[limits]` of the configuration; `_bytes` where it is bytes.

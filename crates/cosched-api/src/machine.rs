@@ -11,9 +11,7 @@ wire! {
         /// The part of the last second or so in which it was not idle, 0 to 1.
         pub busy: f64,
     }
-}
 
-wire! {
     /// How busy the machine is.
     #[derive(Default)]
     pub struct Load {
@@ -24,9 +22,7 @@ wire! {
         /// Memory that could be had without swapping.
         pub memory_available_bytes: Option<u64>,
     }
-}
 
-wire! {
     /// The time of the day, as far as the shares of the classes depend on it.
     pub enum Period {
         /// Working hours: interactive jobs are the more urgent ones.
@@ -34,9 +30,7 @@ wire! {
         /// Off-hours: batch jobs are.
         Off,
     }
-}
 
-wire! {
     /// What is known of the wall clock.
     #[derive(Default)]
     pub struct Clock {
@@ -57,9 +51,7 @@ wire! {
         /// When that was, by the clock as it was set.
         pub last_step_unix_ms: Option<u64>,
     }
-}
 
-wire! {
     /// A node of a cluster, as its members see it.
     pub struct NodeStatus {
         /// Its name.
@@ -86,9 +78,7 @@ wire! {
         /// The version of its daemon.
         pub version: Option<String>,
     }
-}
 
-wire! {
     /// A cluster, as one of its nodes sees it; a machine by itself is a cluster of one.
     pub struct ClusterStatus {
         /// Its name.
@@ -119,9 +109,7 @@ wire! {
         /// What they are worth in off-hours.
         pub off_hours: Option<ClassShares>,
     }
-}
 
-wire! {
     /// Where a gang that spans nodes goes.
     pub enum Packing {
         /// Into the first row of the matrix with room.
@@ -152,9 +140,7 @@ wire! {
         /// Of standby jobs.
         pub standby: u32,
     }
-}
 
-wire! {
     /// A queue, as it is to be. A limit that is absent is none.
     #[derive(Eq, Default)]
     #[serde(deny_unknown_fields)]
@@ -181,9 +167,7 @@ wire! {
         /// The most jobs that one user has started in it.
         pub jobs_max_per_user: Option<u32>,
     }
-}
 
-wire! {
     /// `PUT /v1/queues`: the queues of the cluster. Jobs stay in the queue of the same name: one that has jobs cannot be left
     /// out. Limits of memory and disk space hold for jobs that come later, those of time for all.
     #[serde(deny_unknown_fields)]
@@ -193,9 +177,7 @@ wire! {
         /// How usage counts in the order of a queue; absent: as before, a weight of 0: not at all.
         pub fair_share: Option<FairShare>,
     }
-}
 
-wire! {
     /// How usage counts in the order of a queue: users with little usage come first.
     #[derive(Copy, Eq)]
     #[serde(deny_unknown_fields)]
@@ -205,9 +187,7 @@ wire! {
         /// How much later a job counts as submitted when its owner has all of the usage.
         pub weight_ms: u64,
     }
-}
 
-wire! {
     /// A queue of a cluster. A limit that is absent is none.
     pub struct QueueStatus {
         /// Its name.
@@ -236,9 +216,7 @@ wire! {
         #[serde(default)]
         pub running: u32,
     }
-}
 
-wire! {
     /// `PUT /v1/nodes/{name}`.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]

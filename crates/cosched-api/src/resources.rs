@@ -22,9 +22,7 @@ wire! {
         /// The disk space that it says it needs there.
         pub disk_bytes: Option<u64>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/resources`: what the job wants from now on. A job that has started keeps its nodes, and gets at
     /// once what it wants more, or is refused.
     #[derive(Default)]
@@ -38,9 +36,7 @@ wire! {
         /// Memory in all, likewise.
         pub mem_bytes: Option<u64>,
     }
-}
 
-wire! {
     /// `POST` and `DELETE /v1/jobs/{id}/processes`: a process enters the job, or leaves it.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
@@ -51,9 +47,7 @@ wire! {
         /// the number of one that has ended is refused.
         pub start_ticks: Option<u64>,
     }
-}
 
-wire! {
     /// What the kernel has killed of a job because there was no memory for it.
     #[derive(Copy, Eq)]
     pub struct OutOfMemory {
@@ -92,9 +86,7 @@ wire! {
         /// Processes in its cgroup now.
         pub processes: Option<u32>,
     }
-}
 
-wire! {
     /// `GET /v1/load`: how busy a node is.
     #[derive(Default)]
     pub struct NodeLoad {
@@ -124,17 +116,13 @@ wire! {
         /// one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
         pub measured_unix_ms: Option<u64>,
     }
-}
 
-wire! {
     /// `GET /v1/loads`.
     pub struct LoadList {
         /// The nodes that have said how busy they are, by name.
         pub nodes: Vec<NodeLoad>,
     }
-}
 
-wire! {
     /// `GET /v1/version`: the program, and the version of the interface.
     pub struct Version {
         /// The version of the interface, "MAJOR.MINOR".

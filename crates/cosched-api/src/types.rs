@@ -67,9 +67,7 @@ wire! {
         /// Run on what the current gang leaves idle.
         Soft,
     }
-}
 
-wire! {
     /// What becomes of a job of a cluster one of whose nodes is lost.
     pub enum OnNodeLoss {
         /// Its other processes are ended.
@@ -79,9 +77,7 @@ wire! {
         /// Its other processes are ended, and it is started again.
         Requeue,
     }
-}
 
-wire! {
     /// How the main process of a job ended; one of the two fields is present.
     #[derive(Copy, Eq)]
     pub struct ExitStatus {
@@ -90,9 +86,7 @@ wire! {
         /// The number of the signal that ended it.
         pub signal: Option<i32>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs`: register a job and put its first process into its cgroups.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
@@ -169,9 +163,7 @@ wire! {
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub keeper: bool,
     }
-}
 
-wire! {
     /// A job that another one comes after.
     #[derive(Copy, Eq)]
     #[serde(deny_unknown_fields)]
@@ -182,9 +174,7 @@ wire! {
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub ok: bool,
     }
-}
 
-wire! {
     /// A job as the daemon sees it.
     pub struct Job {
         /// Unique for ever in one state directory.
@@ -301,18 +291,14 @@ wire! {
         /// Where it comes from, if it existed before it was a job.
         pub adopted: Option<Adopted>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/exit`: the launcher saw the main process end.
     #[serde(deny_unknown_fields)]
     pub struct ExitReport {
         /// How.
         pub exit: ExitStatus,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/kill`.
     #[serde(deny_unknown_fields)]
     pub struct KillRequest {
@@ -343,9 +329,7 @@ wire! {
         /// The new class; users only downwards.
         pub class: Class,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/share`.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
@@ -353,9 +337,7 @@ wire! {
         /// The part of the time that the job has at most, in whole slots, 0.001 to 1; absent: as much as it gets.
         pub share_max: Option<f64>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/policy`, and `PUT /v1/policy` for the machine.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
@@ -379,17 +361,13 @@ wire! {
         /// For a cluster only: what they are worth in off-hours.
         pub off_hours: Option<ClassShares>,
     }
-}
 
-wire! {
     /// `GET /v1/jobs`.
     pub struct JobList {
         /// By id.
         pub jobs: Vec<Job>,
     }
-}
 
-wire! {
     /// One row of the Ousterhout matrix.
     pub struct Row {
         /// Its number, from 0.
@@ -401,9 +379,7 @@ wire! {
         /// Slots of this row in a cycle.
         pub slots: u32,
     }
-}
 
-wire! {
     /// The Ousterhout matrix and where the clock stands in it.
     pub struct Matrix {
         /// The columns' names: `cpu0`, `cpu1`, …
@@ -425,9 +401,7 @@ wire! {
         #[serde(default)]
         pub turns: Vec<u32>,
     }
-}
 
-wire! {
     /// A distribution of times, in microseconds.
     pub struct Distribution {
         /// How many.
@@ -439,9 +413,7 @@ wire! {
         /// The largest.
         pub max_us: f64,
     }
-}
 
-wire! {
     /// What the slot thread did.
     pub struct Switches {
         /// Boundaries at which the row changed.
@@ -455,9 +427,7 @@ wire! {
         /// Writes that failed.
         pub errors: u64,
     }
-}
 
-wire! {
     /// Something that is wrong or less good than it could be.
     pub struct Warning {
         /// What.
@@ -467,9 +437,7 @@ wire! {
         /// What to do.
         pub hint: String,
     }
-}
 
-wire! {
     /// What keeps jobs from staying stopped when the daemon dies.
     pub struct Safety {
         /// The guard's process, while it lives.
@@ -479,9 +447,7 @@ wire! {
         /// Whether the kernel itself thaws the jobs when daemon and guard are both gone.
         pub kernel_agent: bool,
     }
-}
 
-wire! {
     /// `GET /v1/status`.
     pub struct Status {
         /// The daemon's version.
@@ -570,9 +536,7 @@ wire! {
         /// The jobs that have not ended.
         pub jobs: Vec<Job>,
     }
-}
 
-wire! {
     /// Why a request was refused; also the key for the client's exit code.
     pub enum ErrorCode {
         /// The request is malformed or a value is out of range.
@@ -590,9 +554,7 @@ wire! {
         /// The daemon failed.
         Internal,
     }
-}
 
-wire! {
     /// The body of every answer that is not 2xx.
     pub struct ErrorBody {
         /// For programs.

@@ -39,9 +39,7 @@ wire! {
         /// The spin time in µs; absent: each process finds its own.
         pub spin_us: Option<u32>,
     }
-}
 
-wire! {
     /// How the processes of a job wait for messages. The counts are since its start, of all its processes.
     #[derive(Default)]
     pub struct JobWaiting {
@@ -72,9 +70,7 @@ wire! {
         /// The spin times in force in µs, the shortest and the longest, while there are processes.
         pub spin_us: Option<(u32, u32)>,
     }
-}
 
-wire! {
     /// What `auto` has chosen for a job.
     pub struct Chosen {
         /// The policy in force.
@@ -88,9 +84,7 @@ wire! {
         /// How often the choice has changed.
         pub changes: u32,
     }
-}
 
-wire! {
     /// What was done for jobs that have a message waiting (policies `pb` and `dcs`).
     #[derive(Default)]
     pub struct Boosting {
