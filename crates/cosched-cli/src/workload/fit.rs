@@ -1,6 +1,6 @@
 //! `cosched workload fit`.
 
-use super::args::{Fit, Method};
+use super::args::Fit;
 use super::input;
 use super::show::class_label;
 use crate::context::Context;
@@ -80,11 +80,8 @@ pub(super) fn fit(context: &Context, options: &Fit) -> Result<u8, Failure> {
         }
     }
     let name = options.file.file_name().unwrap_or_default().to_string_lossy();
-    let method = match options.method {
-        Method::Moments => FitMethod::Moments,
-        Method::Em => FitMethod::Likelihood,
-    };
-    let (model, left_out) = ClassModel::fit(&name, procs, &jobs, method, options.max_gap_s.unwrap_or(f64::INFINITY));
+    let max_gap_s = options.max_gap_s.unwrap_or(f64::INFINITY);
+    let (model, left_out) = ClassModel::fit(&name, procs, &jobs, options.method, max_gap_s);
     progress.done();
     finish(context, options, &model, left_out.into_iter().map(SizeClass::name).collect(), &reports)
 }
@@ -97,8 +94,8 @@ fn finish(
     reports: &[ClassReport],
 ) -> Result<u8, Failure> {
     let method = match options.method {
-        Method::Moments => "moments",
-        Method::Em => "em",
+        FitMethod::Moments => "moments",
+        FitMethod::Likelihood => "em",
     };
     if !left_out.is_empty() {
         say(&format!("left out of the model, as a distribution could not be fitted: {}", left_out.join(", ")));
