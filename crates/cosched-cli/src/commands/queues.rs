@@ -3,6 +3,7 @@
 use super::nodes::status_of_cluster;
 use crate::context::Context;
 use crate::format;
+use crate::input::read_or_stdin;
 use crate::jobs::{connect, patiently};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use crate::table::Listing;
@@ -12,7 +13,6 @@ use cosched_api::{
 };
 use serde::Deserialize;
 use std::fmt::Write;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -153,20 +153,11 @@ struct File {
 type Tables = (Vec<Queue>, Option<FairShare>);
 
 fn read(path: &Path) -> Result<Tables, Failure> {
-    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    let wrong =
-        |why: &str, hint: &str| Failure::explained(EXIT_REFUSED, &format!("{name} has no valid queues"), why, hint);
-    let text = match path.as_os_str() == "-" {
-        true => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text)
-        }
-        false => std::fs::read_to_string(path),
-    };
-    let text = text.map_err(|e| {
-        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its permissions")
-    })?;
-    queues_of(&text).map_err(|why| wrong(&why, "`cosched queues --toml` prints an example of the format"))
+    let (name, text) = read_or_stdin(path)?;
+    queues_of(&text).map_err(|why| {
+        let hint = "`cosched queues --toml` prints an example of the format";
+        Failure::explained(EXIT_REFUSED, &format!("{name} has no valid queues"), &why, hint)
+    })
 }
 
 fn queues_of(text: &str) -> Result<Tables, String> {

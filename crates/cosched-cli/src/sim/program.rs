@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::model::Model;
 use super::progress::watch;
 use crate::context::Context;
+use crate::input;
 use crate::out::{Failure, terminal_width};
 use crate::table::Listing;
 use clap::Args;
@@ -98,12 +99,8 @@ fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Profile, Failure> {
 }
 
 fn read_program(path: &Path) -> Result<Program, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        let hint = "give the path of a program; docs/simulator.md has the format";
-        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
-    })?;
-    text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
+    let text = input::read(path, "give the path of a program; docs/simulator.md has the format")?;
+    text.parse().map_err(|e| Failure::other(format!("{}: {e}", path.display())))
 }
 
 fn config(options: &RunProgram, given: &Given, strategy: Strategy, tasks: u32) -> Config {

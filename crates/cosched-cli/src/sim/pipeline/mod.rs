@@ -5,6 +5,7 @@ mod predict;
 mod text;
 
 use crate::context::Context;
+use crate::input;
 use crate::out::{Failure, terminal_width};
 use clap::Args;
 use cosched_sim::pipeline::{self, PipelineError, PipelineOutcome, PipelineSpec, Priorities};
@@ -63,14 +64,10 @@ pub(crate) fn run(context: &Context, options: &RunPipeline) -> Result<u8, Failur
 }
 
 fn read(path: &Path) -> Result<PipelineSpec, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        let hint = "give the path of a pipeline in TOML; docs/pipeline-rules.md has the format";
-        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
-    })?;
+    let text = input::read(path, "give the path of a pipeline in TOML; docs/pipeline-rules.md has the format")?;
     toml::from_str(&text).map_err(|e| {
         let hint = "see `cosched sim pipeline --help` for what a pipeline has";
-        Failure::explained(1, &format!("{shown} is not a pipeline"), e.to_string().trim_end(), hint)
+        Failure::explained(1, &format!("{} is not a pipeline", path.display()), e.to_string().trim_end(), hint)
     })
 }
 
