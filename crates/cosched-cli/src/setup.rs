@@ -79,7 +79,7 @@ fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
         |why: &str| Failure::explained(1, "the machine could not be examined", why, "`coschedd --check` may say more");
     let mut command = Command::new(&daemon);
     command.arg(if fix { "--setup=fix" } else { "--setup" }).env("COSCHED_LOG", "error").stdin(Stdio::null());
-    let output = command.output().map_err(|e| failure_of(&failed, &daemon, &e))?;
+    let output = command.output().map_err(|e| failed(&format!("{} cannot be executed: {e}", daemon.display())))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(failed(said.trim()));
@@ -87,10 +87,6 @@ fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
     let lines = String::from_utf8_lossy(&output.stdout);
     let found: Result<Vec<Finding>, _> = lines.lines().map(serde_json::from_str).collect();
     found.map_err(|e| failed(&format!("{} answered strangely: {e}", daemon.display())))
-}
-
-fn failure_of(failed: &impl Fn(&str) -> Failure, daemon: &std::path::Path, error: &std::io::Error) -> Failure {
-    failed(&format!("{} cannot be executed: {error}", daemon.display()))
 }
 
 fn text(found: &[Finding], colour: bool) -> String {

@@ -1,9 +1,11 @@
 //! The demo's table and its one-sentence summary, computed from the numbers.
 
+use super::machine_policy;
 use super::measure::Time;
 use super::options::Arm;
 use crate::format::or_dash;
 use crate::table::Listing;
+use cosched_api::Policy;
 use std::collections::BTreeMap;
 
 /// Ratios closer to 1 than this count as no difference: repeated runs vary by as much.
@@ -37,11 +39,7 @@ pub(crate) struct Line {
 }
 
 pub(crate) fn arm_name(arm: Arm) -> &'static str {
-    match arm {
-        Arm::Linux => "linux",
-        Arm::Local => "local",
-        Arm::Gang => "gang",
-    }
+    machine_policy(arm).map_or("linux", Policy::name)
 }
 
 impl Results {
