@@ -9,33 +9,25 @@ wire! {
     #[serde(deny_unknown_fields)]
     pub struct Adopt {
         /// A cgroup of the v2 hierarchy, as in /proc/PID/cgroup, or its path in the file system. It stays where it is, with its limits.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cgroup: Option<String>,
         /// A process. Where it has a cgroup with its descendants alone, that is adopted; else they are moved into cgroups of the job, and back when the
         /// job is released.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub pid: Option<i32>,
         /// What people call it, such as `unit llama.service`; for display.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub from: Option<String>,
     }
-}
 
-wire! {
     /// Where an adopted job comes from.
     pub struct Adopted {
         /// Its cgroup, outside of the daemon's subtree; absent where its processes were moved.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cgroup: Option<String>,
         /// Its unit, container or path, as the user named it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub from: Option<String>,
         /// The limits that its owner had set when it was adopted. They stay in force, except a quota that was turned into a share.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub limits: Vec<String>,
         /// The quota of CPU time that was turned into a share, 0 to 1 of its CPUs' time: it is lifted while the job has no more than that, and put
         /// back otherwise, when the job is released, and when no daemon runs.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub quota: Option<f64>,
         /// It was released: its processes continue, and are no longer a job.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]

@@ -17,9 +17,7 @@ wire! {
         #[serde(default)]
         pub carry_out: bool,
     }
-}
 
-wire! {
     /// What is wrong with a cluster's store and done about it, or what bringing a backup back does.
     pub struct RepairReport {
         /// A line each; none when nothing is to be done.
@@ -27,9 +25,7 @@ wire! {
         /// Whether it was done.
         pub done: bool,
     }
-}
 
-wire! {
     /// `GET /v1/cluster/export`: what a cluster has in its store.
     #[serde(deny_unknown_fields)]
     pub struct ClusterBackup {
@@ -51,9 +47,7 @@ wire! {
         #[serde(default)]
         pub left_out: Vec<String>,
     }
-}
 
-wire! {
     /// `POST /v1/cluster/import`.
     #[serde(deny_unknown_fields)]
     pub struct ImportRequest {

@@ -23,9 +23,7 @@ wire! {
         /// Its processes vanished while no daemon was looking (a restart of the machine).
         Lost,
     }
-}
 
-wire! {
     /// What an administrator can decide about another user's job.
     pub enum DecidedMatter {
         /// That it stands still.
@@ -37,9 +35,7 @@ wire! {
         /// The part of the time that it has at most.
         Share,
     }
-}
 
-wire! {
     /// An administrator's decision about another user's job.
     pub struct Decision {
         /// What about.
@@ -64,18 +60,9 @@ impl JobState {
         JobState::Lost,
     ];
 
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            JobState::Waiting => "waiting",
-            JobState::Running => "running",
-            JobState::Asleep => "asleep",
-            JobState::Dropped => "dropped",
-            JobState::Suspended => "suspended",
-            JobState::Unknown => "unknown",
-            JobState::Ended => "ended",
-            JobState::Lost => "lost",
-        }
+    /// Whether the job has ended, in whatever way.
+    pub fn has_ended(self) -> bool {
+        matches!(self, JobState::Ended | JobState::Lost)
     }
 }
 
@@ -89,9 +76,7 @@ wire! {
         /// The rest, for people.
         pub detail: String,
     }
-}
 
-wire! {
     /// `GET /v1/jobs/{id}/events`.
     pub struct EventList {
         /// In order of time.

@@ -15,9 +15,7 @@ wire! {
         /// Each limit.
         pub limits: Vec<Limit>,
     }
-}
 
-wire! {
     /// A limit of one user.
     pub struct Limit {
         /// As in `[limits]` of the configuration; `_bytes` where it is bytes.
@@ -25,7 +23,6 @@ wire! {
         /// What he has.
         pub used: u64,
         /// The most; no limit when absent.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub max: Option<u64>,
     }
 }

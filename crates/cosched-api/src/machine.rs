@@ -11,24 +11,18 @@ wire! {
         /// The part of the last second or so in which it was not idle, 0 to 1.
         pub busy: f64,
     }
-}
 
-wire! {
     /// How busy the machine is.
     #[derive(Default)]
     pub struct Load {
         /// The CPUs in use; none until there was time to measure.
         pub cpus: Vec<CpuLoad>,
         /// Processes that run or want to, the mean over a minute.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub average: Option<f64>,
         /// Memory that could be had without swapping.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_available_bytes: Option<u64>,
     }
-}
 
-wire! {
     /// The time of the day, as far as the shares of the classes depend on it.
     pub enum Period {
         /// Working hours: interactive jobs are the more urgent ones.
@@ -36,38 +30,28 @@ wire! {
         /// Off-hours: batch jobs are.
         Off,
     }
-}
 
-wire! {
     /// What is known of the wall clock.
     #[derive(Default)]
     pub struct Clock {
         /// Whether a time daemon keeps it, by the kernel's word; absent where the kernel does not tell.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub synchronised: Option<bool>,
         /// Its estimated error.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub error_estimated_us: Option<u64>,
         /// The bound of its error.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub error_us_max: Option<u64>,
         /// Whether gangs have slots only while it is synchronised.
         pub required: bool,
         /// Why gangs have no slots now, when that is the clock's doing.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub holds_slots: Option<String>,
         /// How often it was set since the daemon started.
         pub steps: u64,
         /// By how much the last time, forwards or (below 0) back.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub last_step_ms: Option<i64>,
         /// When that was, by the clock as it was set.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub last_step_unix_ms: Option<u64>,
     }
-}
 
-wire! {
     /// A node of a cluster, as its members see it.
     pub struct NodeStatus {
         /// Its name.
@@ -75,35 +59,26 @@ wire! {
         /// Its CPUs; 0 of one that is gone.
         pub cpus: u32,
         /// Its memory for jobs.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes: Option<u64>,
         /// Processes that run or want to, the mean over a minute.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub load: Option<f64>,
         /// Its clock.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub clock: Option<Clock>,
         /// The plan that it follows; known of the node that is asked.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub plan_generation: Option<u64>,
         /// Whether its lease holds.
         pub alive: bool,
         /// When it left, if it is gone; nodes are shown so for a week.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub gone_since_unix_ms: Option<u64>,
         /// Since when it has been silent. Its jobs count as running there.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub silent_since_unix_ms: Option<u64>,
         /// Whether it gets no new jobs.
         #[serde(default)]
         pub drains: bool,
         /// The version of its daemon.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub version: Option<String>,
     }
-}
 
-wire! {
     /// A cluster, as one of its nodes sees it; a machine by itself is a cluster of one.
     pub struct ClusterStatus {
         /// Its name.
@@ -116,34 +91,25 @@ wire! {
         /// Its newest plan that is known here.
         pub plan_generation: u64,
         /// The plan that this node runs; none while it runs no gang slots.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub plan_in_use: Option<u64>,
         /// The most CPU time of a node that gangs that span nodes may have together (on one machine: all gangs), 0 to 1.
         pub ceiling: f64,
         /// A node that is silent for this long is dead; absent: only an operator declares it dead.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub node_dead_after_ms: Option<u64>,
         /// The queues, the most urgent first.
         pub queues: Vec<QueueStatus>,
         /// Where new gangs that span nodes go.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub packing: Option<Packing>,
         /// The most rows of the matrix.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub rows_max: Option<u32>,
         /// How usage counts in the order of a queue; absent when it does not.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub fair_share: Option<FairShare>,
         /// What the classes are worth in working hours.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub shares: Option<ClassShares>,
         /// What they are worth in off-hours.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub off_hours: Option<ClassShares>,
     }
-}
 
-wire! {
     /// Where a gang that spans nodes goes.
     pub enum Packing {
         /// Into the first row of the matrix with room.
@@ -158,15 +124,6 @@ wire! {
 impl Packing {
     /// Every packing.
     pub const ALL: [Packing; 3] = [Packing::FirstFit, Packing::BestFit, Packing::Buddy];
-
-    /// Its name on the wire, on command lines and in configuration files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Packing::FirstFit => "first-fit",
-            Packing::BestFit => "best-fit",
-            Packing::Buddy => "buddy",
-        }
-    }
 }
 
 wire! {
@@ -183,9 +140,7 @@ wire! {
         /// Of standby jobs.
         pub standby: u32,
     }
-}
 
-wire! {
     /// A queue, as it is to be. A limit that is absent is none.
     #[derive(Eq, Default)]
     #[serde(deny_unknown_fields)]
@@ -196,13 +151,10 @@ wire! {
         #[serde(default)]
         pub exclusive: bool,
         /// The most memory that a job may ask for, on all its nodes together.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes_max: Option<u64>,
         /// The most disk space on one node that a job may ask for.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub disk_bytes_max: Option<u64>,
         /// The longest time from when a job is made ready until it has ended.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
         /// The users who may use it, by name or number; with neither users nor groups every user may.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -211,15 +163,11 @@ wire! {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub groups: Vec<String>,
         /// The most memory of the jobs that one user has started in it, on all nodes together.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes_max_per_user: Option<u64>,
         /// The most jobs that one user has started in it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub jobs_max_per_user: Option<u32>,
     }
-}
 
-wire! {
     /// `PUT /v1/queues`: the queues of the cluster. Jobs stay in the queue of the same name: one that has jobs cannot be left
     /// out. Limits of memory and disk space hold for jobs that come later, those of time for all.
     #[serde(deny_unknown_fields)]
@@ -227,12 +175,9 @@ wire! {
         /// All of them, the most urgent first.
         pub queues: Vec<Queue>,
         /// How usage counts in the order of a queue; absent: as before, a weight of 0: not at all.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub fair_share: Option<FairShare>,
     }
-}
 
-wire! {
     /// How usage counts in the order of a queue: users with little usage come first.
     #[derive(Copy, Eq)]
     #[serde(deny_unknown_fields)]
@@ -242,9 +187,7 @@ wire! {
         /// How much later a job counts as submitted when its owner has all of the usage.
         pub weight_ms: u64,
     }
-}
 
-wire! {
     /// A queue of a cluster. A limit that is absent is none.
     pub struct QueueStatus {
         /// Its name.
@@ -252,13 +195,10 @@ wire! {
         /// Whether its jobs have their nodes for themselves.
         pub exclusive: bool,
         /// The most memory that a job may ask for, on all its nodes together.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes_max: Option<u64>,
         /// The most disk space on one node that a job may ask for.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub disk_bytes_max: Option<u64>,
         /// The longest time from when a job is made ready until it has ended.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
         /// The users who may use it, by name or number; with neither users nor groups every user may.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -267,10 +207,8 @@ wire! {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub groups: Vec<String>,
         /// The most memory of the jobs that one user has started in it, on all nodes together.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes_max_per_user: Option<u64>,
         /// The most jobs that one user has started in it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub jobs_max_per_user: Option<u32>,
         /// Its jobs that wait.
         pub waiting: u32,
@@ -278,15 +216,12 @@ wire! {
         #[serde(default)]
         pub running: u32,
     }
-}
 
-wire! {
     /// `PUT /v1/nodes/{name}`.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeRequest {
         /// Whether the node gets no new jobs; its present jobs continue. Absent: unchanged.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub drains: Option<bool>,
         /// The node is silent, and the caller vouches that nothing runs there any more: the cluster does not wait for its jobs.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]

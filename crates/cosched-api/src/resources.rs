@@ -14,21 +14,15 @@ wire! {
         #[serde(skip_serializing_if = "String::is_empty", default)]
         pub name: String,
         /// CPUs at a time: wanted, or given. All of the node's when absent.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cpus: Option<u32>,
         /// The job also takes fewer CPUs, but not fewer than this; as many as it wants when absent.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cpus_min: Option<u32>,
         /// The memory that it says it needs there.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes: Option<u64>,
         /// The disk space that it says it needs there.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub disk_bytes: Option<u64>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/resources`: what the job wants from now on. A job that has started keeps its nodes, and gets at
     /// once what it wants more, or is refused.
     #[derive(Default)]
@@ -38,15 +32,11 @@ wire! {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
         /// CPUs at a time in all, of a job of one node or one that asked for a number of CPUs; as before when absent.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cpus: Option<u32>,
         /// Memory in all, likewise.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes: Option<u64>,
     }
-}
 
-wire! {
     /// `POST` and `DELETE /v1/jobs/{id}/processes`: a process enters the job, or leaves it.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
@@ -55,12 +45,9 @@ wire! {
         pub pid: i32,
         /// When it started, in clock ticks since boot (field 22 of /proc/PID/stat). When present, a process that was given
         /// the number of one that has ended is refused.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub start_ticks: Option<u64>,
     }
-}
 
-wire! {
     /// What the kernel has killed of a job because there was no memory for it.
     #[derive(Copy, Eq)]
     pub struct OutOfMemory {
@@ -68,7 +55,6 @@ wire! {
         pub killed: u64,
         /// The memory limit of its cgroup, or of one above it; absent when the machine itself had no more, or a cgroup that the job
         /// made.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub limit_bytes: Option<u64>,
     }
 }
@@ -94,18 +80,13 @@ wire! {
         /// CPU time so far, of all its processes, those that have ended or left included.
         pub cpu_time_us: u64,
         /// Memory in use now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes: Option<u64>,
         /// The most memory that it used.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_peak_bytes: Option<u64>,
         /// Processes in its cgroup now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub processes: Option<u32>,
     }
-}
 
-wire! {
     /// `GET /v1/load`: how busy a node is.
     #[derive(Default)]
     pub struct NodeLoad {
@@ -133,20 +114,15 @@ wire! {
         pub memory_declared_bytes: u64,
         /// When that was measured: present for another node than the daemon's. A node reports again, within half a minute, when
         /// one of its load averages has changed by half a thread and an eighth, or its memory by a sixteenth.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub measured_unix_ms: Option<u64>,
     }
-}
 
-wire! {
     /// `GET /v1/loads`.
     pub struct LoadList {
         /// The nodes that have said how busy they are, by name.
         pub nodes: Vec<NodeLoad>,
     }
-}
 
-wire! {
     /// `GET /v1/version`: the program, and the version of the interface.
     pub struct Version {
         /// The version of the interface, "MAJOR.MINOR".

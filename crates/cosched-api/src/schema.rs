@@ -3,7 +3,6 @@
 //! `docs/schema/openapi.json` is the written form; a test compares the two, and the daemon's test checks that its router
 //! serves every path of the table.
 
-use crate::adopt::*;
 use crate::cluster::*;
 use crate::job_state::*;
 use crate::limits::*;
@@ -11,7 +10,6 @@ use crate::machine::*;
 use crate::resources::*;
 use crate::stream::*;
 use crate::types::*;
-use crate::waiting::*;
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
@@ -139,73 +137,31 @@ pub const STREAM: &str = "StreamEvent";
         description = "HTTP + JSON on a Unix socket; the uid of the process at the other end decides its rights."
     ),
     components(schemas(
-        Class,
-        Policy,
-        Sharing,
-        WaitMode,
-        Waiting,
-        JobWaiting,
-        Chosen,
-        JobState,
-        DecidedMatter,
-        Decision,
-        OnNodeLoss,
-        ExitStatus,
         JobRequest,
-        Adopt,
-        Adopted,
         Job,
         ExitReport,
         KillRequest,
         LimitList,
-        Limit,
         ClassRequest,
         ShareRequest,
         PolicyRequest,
-        Event,
         JobList,
         EventList,
-        Row,
-        Matrix,
-        Distribution,
-        Boosting,
-        Switches,
-        Warning,
-        Safety,
-        CpuLoad,
-        Load,
-        Clock,
-        Period,
-        NodeStatus,
-        ClusterStatus,
-        QueueStatus,
-        Queue,
         QueuesRequest,
         RepairRequest,
         RepairReport,
         ClusterBackup,
         ImportRequest,
-        Packing,
-        ClassShares,
         NodeRequest,
         Status,
-        NodeResources,
         ResourcesRequest,
         ProcessRequest,
-        OutOfMemory,
-        JobUse,
         NodeLoad,
         LoadList,
         Version,
         StatusFile,
-        ErrorCode,
-        EventKind,
         StreamEvent,
-        JobEvent,
-        PlanEvent,
         Samples,
-        Sample,
-        JobSample,
         ErrorBody
     ))
 )]

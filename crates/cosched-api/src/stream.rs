@@ -36,9 +36,7 @@ wire! {
         /// Events between the last one that the reader has and the next one were forgotten: ask for the state again.
         Gap,
     }
-}
 
-wire! {
     /// One event of `GET /v1/events`, the JSON behind `data:`. Its kind stands behind `event:`, its id behind `id:`.
     pub struct StreamEvent {
         /// What to resume after, in `Last-Event-ID` or `?after=`. Not in the JSON of the stream.
@@ -49,21 +47,15 @@ wire! {
         /// What it is about. One of the next fields is present.
         pub kind: EventKind,
         /// What happened to a job.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub job: Option<JobEvent>,
         /// The plan that holds from now on.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub plan: Option<PlanEvent>,
         /// What is wrong now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub problems: Option<Vec<Warning>>,
         /// Why events are missing.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub gap: Option<String>,
     }
-}
 
-wire! {
     /// What happened to a job, and what it is now.
     pub struct JobEvent {
         /// A short fixed word: registered, waits, began, suspended, resumed, asleep, awake, dropped, unknown, class, policy, share,
@@ -82,19 +74,15 @@ wire! {
         /// Its class.
         pub class: Class,
         /// Its own policy; absent: the machine's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub own_policy: Option<Policy>,
         /// The part of the time that it has at most, 0 to 1, if it has a share.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
         /// CPUs at a time.
         pub cpus: u32,
         /// Where it is in its life.
         pub state: JobState,
     }
-}
 
-wire! {
     /// A plan: with the clock all that is needed to know the row of any moment, until the next one.
     pub struct PlanEvent {
         /// Its generation.
@@ -115,9 +103,7 @@ wire! {
         #[serde(default)]
         pub cut: bool,
     }
-}
 
-wire! {
     /// `GET /v1/samples`: the last hour, while jobs were registered. It is empty after a restart of the daemon.
     pub struct Samples {
         /// From sample to sample.
@@ -125,9 +111,7 @@ wire! {
         /// The oldest first.
         pub samples: Vec<Sample>,
     }
-}
 
-wire! {
     /// What the machine and its jobs did at one time.
     pub struct Sample {
         /// When.
@@ -137,9 +121,7 @@ wire! {
         /// The jobs of which shares were known, 64 at most: those that used the most.
         pub jobs: Vec<JobSample>,
     }
-}
 
-wire! {
     /// A job's part of the machine's CPU time, over about 10 s.
     pub struct JobSample {
         /// The job.

@@ -29,16 +29,6 @@ wire! {
 impl Class {
     /// Every class, from the most to the least urgent.
     pub const ALL: [Class; 4] = [Class::Express, Class::Interactive, Class::Batch, Class::Standby];
-
-    /// As users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Express => "express",
-            Class::Interactive => "interactive",
-            Class::Batch => "batch",
-            Class::Standby => "standby",
-        }
-    }
 }
 
 wire! {
@@ -60,31 +50,11 @@ wire! {
 impl Policy {
     /// Every policy.
     pub const ALL: [Policy; 5] = [Policy::Auto, Policy::Gang, Policy::Local, Policy::Pb, Policy::Dcs];
-
-    /// Its name on the wire and on command lines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Gang => "gang",
-            Policy::Local => "local",
-            Policy::Pb => "pb",
-            Policy::Dcs => "dcs",
-            Policy::Auto => "auto",
-        }
-    }
 }
 
 impl Sharing {
     /// Every sharing.
     pub const ALL: [Sharing; 3] = [Sharing::Soft, Sharing::Paired, Sharing::Strict];
-
-    /// Its name on the wire and on command lines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Sharing::Strict => "strict",
-            Sharing::Paired => "paired",
-            Sharing::Soft => "soft",
-        }
-    }
 }
 
 wire! {
@@ -97,9 +67,7 @@ wire! {
         /// Run on what the current gang leaves idle.
         Soft,
     }
-}
 
-wire! {
     /// What becomes of a job of a cluster one of whose nodes is lost.
     pub enum OnNodeLoss {
         /// Its other processes are ended.
@@ -109,22 +77,16 @@ wire! {
         /// Its other processes are ended, and it is started again.
         Requeue,
     }
-}
 
-wire! {
     /// How the main process of a job ended; one of the two fields is present.
     #[derive(Copy, Eq)]
     pub struct ExitStatus {
         /// Its exit code.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub code: Option<i32>,
         /// The number of the signal that ended it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub signal: Option<i32>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs`: register a job and put its first process into its cgroups.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
@@ -136,54 +98,42 @@ wire! {
         /// processes are added later (`POST /v1/jobs/{id}/processes`), the first within 60 s.
         pub pid: i32,
         /// A name for display; the program's base name by default.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub name: Option<String>,
         /// `interactive` by default, `batch` when detached.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub class: Option<Class>,
         /// The CPUs that the job uses at a time; all of the machine's by default.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cpus: Option<u32>,
         /// The memory that the job is expected to use, in bytes: it starts when that is free. It is no limit.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes: Option<u64>,
         /// The job's own policy; the machine's by default, also when that changes.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub policy: Option<Policy>,
         /// The part of the time that it has at most, in whole slots, 0.001 to 1; then it is a gang, whatever its policy.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
         /// Its share is the quota of CPU time that the owner of the adopted cgroup has set, which is lifted while that share holds, and put back.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub share_from_quota: bool,
         /// How its processes wait. Present when the caller loads the wait library into them: the answer then names the
         /// job's page, for their `COSCHED_WAIT_PAGE`.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub waiting: Option<Waiting>,
         /// The working directory, for display.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cwd: Option<String>,
         /// No `cosched run` waits for it.
         #[serde(default)]
         pub detached: bool,
         /// The file that takes its output, when detached.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub log_path: Option<String>,
         /// What it wants of each of its nodes, instead of `cpus` and `mem_bytes`.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
         /// Its queue, in a cluster; the first one by default.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub queue: Option<String>,
         /// What becomes of it when one of its nodes is lost; `kill` by default.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub on_node_loss: Option<OnNodeLoss>,
         /// The environment of its program, for a job that a daemon may start again (`on_node_loss`: `requeue`).
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub environment: Vec<(String, String)>,
         /// The user to whom the job will belong; the caller by default. Another user: administrators only, and only with
         /// `pid` 0, since processes that are added later must run as the owner. For launchers that act for users (Slurm).
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub owner_uid: Option<u32>,
         /// For launchers that each start a part of a job on their own node: the first one's request makes it, and the others
         /// get the same job, if it lives and has the owner, the name and the nodes that they give. Only with `pid` 0. On
@@ -192,35 +142,28 @@ wire! {
         pub once: bool,
         /// It runs no longer than this, not counting the time for which it is suspended. Then its processes get SIGTERM, and SIGKILL after
         /// the grace time.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
         /// The grace time: 10 s by default, an hour at most; in a queue with a time limit never more than 10 s.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub grace_ms: Option<u64>,
         /// It starts no earlier.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub begin_unix_ms: Option<u64>,
         /// It starts when these jobs have ended, which are the caller's (an administrator's: anybody's).
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub after: Vec<After>,
         /// Its processes on a node use no more memory than this there, in bytes: the kernel sees to it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes_max: Option<u64>,
         /// It has as many whole cores as CPUs, one CPU of each, and their other CPUs (siblings) stay empty in its slots. Jobs of one node.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub exclusive_cores: bool,
         /// What exists already and is to become this job, on the daemon's node; then `pid` is 0, and the job is over when it is empty, has
         /// gone, or is released (`POST /v1/jobs/{id}/release`). Users adopt what is theirs alone.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub adopt: Option<Adopt>,
         /// `pid` waits, and will be the job's keeper: it executes `KEEPER keep CGROUP LEFTOVERS LD_PRELOAD PROGRAM ARGV0 ARGS…`, with `keeper` of the status and
         /// `cgroup` of the job. Required of a daemon that has a keeper.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub keeper: bool,
     }
-}
 
-wire! {
     /// A job that another one comes after.
     #[derive(Copy, Eq)]
     #[serde(deny_unknown_fields)]
@@ -231,9 +174,7 @@ wire! {
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub ok: bool,
     }
-}
 
-wire! {
     /// A job as the daemon sees it.
     pub struct Job {
         /// Unique for ever in one state directory.
@@ -249,15 +190,12 @@ wire! {
         /// The policy in force for it.
         pub policy: Policy,
         /// Its own policy, if it does not follow the machine's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub own_policy: Option<Policy>,
         /// CPUs at a time.
         pub cpus: u32,
         /// Its place: the CPUs of the daemon's node that its processes may use, as the kernel lists them ("0-3,8"); none when these are all.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub places: Option<String>,
         /// Declared memory, on all its nodes together.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes: Option<u64>,
         /// Where it is in its life.
         pub state: JobState,
@@ -265,40 +203,31 @@ wire! {
         /// and neither `cwd` nor `log_path`.
         pub command: Vec<String>,
         /// The working directory.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cwd: Option<String>,
         /// The first process.
         pub pid: i32,
         /// Registration.
         pub submitted_unix_ms: u64,
         /// When it last started: it has CPUs since then. Absent while it waits, and where this node does not know.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub started_unix_ms: Option<u64>,
         /// While it waits, and has a reservation: when it starts at the latest, if those before it run no longer than their time limits.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub expected_start_unix_ms: Option<u64>,
         /// A signal has stopped its first process (Ctrl-Z); scheduling did not.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         pub stopped: bool,
         /// The end of its last process.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_unix_ms: Option<u64>,
         /// How the main process ended; absent while it runs, and when its end was not observed.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub exit: Option<ExitStatus>,
         /// Processes in its cgroup now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub processes: Option<u32>,
         /// CPU time used so far.
         pub cpu_time_ms: u64,
         /// CPU use over the last seconds, in percent of one CPU.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cpu_percent: Option<f64>,
         /// Memory in use now.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_bytes: Option<u64>,
         /// The most memory it used.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub memory_peak_bytes: Option<u64>,
         /// No `cosched run` waits for it.
         pub detached: bool,
@@ -309,56 +238,41 @@ wire! {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub decided: Vec<Decision>,
         /// Where its output is, when detached.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub log_path: Option<String>,
         /// Its home row of the matrix, while it has one.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub row: Option<u32>,
         /// The part of the time in which it owns its CPUs, 0 to 1, while it is a gang with slots.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share: Option<f64>,
         /// The part of the time that it has at most, 0 to 1, if it has a share.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
         /// Its cgroup in the v2 hierarchy, relative to the mount; without cgroups its directory.
         pub cgroup: String,
         /// How its processes wait, when the wait library was to be loaded into them.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub waiting: Option<JobWaiting>,
         /// What `auto` has chosen for it, while that is its policy.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub chosen: Option<Chosen>,
         /// How often it was raised because a message waited for it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub boosts: Option<u64>,
         /// What it was given of each of its nodes, when it asked node by node, or is in a cluster.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pub nodes: Vec<NodeResources>,
         /// Its queue, in a cluster.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub queue: Option<String>,
         /// In a cluster, of a job that lives and has other nodes than the daemon's: on which nodes that which is told
         /// of its use (CPU time, memory, processes, shares) was measured. None of it is known of the others here, nor of any
         /// where the list is empty. Absent where it is the whole job's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub use_of_nodes: Option<Vec<String>>,
         /// Why it ends or has ended, unless it ended by itself: the user that killed it, a time limit, a lost node.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ended_why: Option<String>,
         /// What the kernel has killed of it for lack of memory.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub out_of_memory: Option<OutOfMemory>,
         /// What it waits for, while its state is `waiting`.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub waits_for: Option<String>,
         /// It runs no longer than this, not counting the time for which it is suspended.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub time_ms_max: Option<u64>,
         /// It starts no earlier.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub begin_unix_ms: Option<u64>,
         /// The most memory that its processes may use on a node, in bytes.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub mem_bytes_max: Option<u64>,
         /// The other CPUs of its cores stay empty in its slots.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -367,33 +281,24 @@ wire! {
         #[serde(skip_serializing_if = "is_zero", default)]
         pub restarts: u32,
         /// The resources that it uses, or has used when it has ended.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub r#use: Option<JobUse>,
         /// The part of the machine's CPU time that the plan gave it over the last 10 s or so, 0 to 1.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_due: Option<f64>,
         /// The part of the machine's CPU time that it used meanwhile, 0 to 1.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_received: Option<f64>,
         /// CPU time that it used outside of its slots as a gang: on idle CPUs, or astray.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub outside_ms: Option<u64>,
         /// Where it comes from, if it existed before it was a job.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub adopted: Option<Adopted>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/exit`: the launcher saw the main process end.
     #[serde(deny_unknown_fields)]
     pub struct ExitReport {
         /// How.
         pub exit: ExitStatus,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/kill`.
     #[serde(deny_unknown_fields)]
     pub struct KillRequest {
@@ -401,7 +306,6 @@ wire! {
         #[serde(default = "default_signal")]
         pub signal: i32,
         /// After a signal that ends programs (1, 2, 3, 15): kill -9 what is left after this time. Never, when absent.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub grace_ms: Option<u64>,
         /// In a cluster, for a job that has other nodes too: only what is on the node of the daemon that is asked. After a
         /// signal that ends programs the job's part there is over as soon as it is empty; the other parts continue.
@@ -425,63 +329,45 @@ wire! {
         /// The new class; users only downwards.
         pub class: Class,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/share`.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct ShareRequest {
         /// The part of the time that the job has at most, in whole slots, 0.001 to 1; absent: as much as it gets.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub share_max: Option<f64>,
     }
-}
 
-wire! {
     /// `POST /v1/jobs/{id}/policy`, and `PUT /v1/policy` for the machine.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct PolicyRequest {
         /// For a job: absent means "follow the machine's".
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub policy: Option<Policy>,
         /// For the machine only.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub sharing: Option<Sharing>,
         /// For the machine only: the length of a slot in ms, 10 to 30000.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub slot_length_ms: Option<u64>,
         /// For a cluster only: the most CPU time of a node that gangs that span nodes may have together, 0.01 to 1.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub ceiling: Option<f64>,
         /// For a cluster only: a node that is silent for this long is dead; 0: only an operator declares it dead.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub node_dead_after_ms: Option<u64>,
         /// For a cluster only: where new gangs that span nodes go.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub packing: Option<Packing>,
         /// For a cluster only: the most rows of the matrix, 1 to 1000.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub rows_max: Option<u32>,
         /// For a cluster only: what the classes are worth in working hours.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub shares: Option<ClassShares>,
         /// For a cluster only: what they are worth in off-hours.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub off_hours: Option<ClassShares>,
     }
-}
 
-wire! {
     /// `GET /v1/jobs`.
     pub struct JobList {
         /// By id.
         pub jobs: Vec<Job>,
     }
-}
 
-wire! {
     /// One row of the Ousterhout matrix.
     pub struct Row {
         /// Its number, from 0.
@@ -493,9 +379,7 @@ wire! {
         /// Slots of this row in a cycle.
         pub slots: u32,
     }
-}
 
-wire! {
     /// The Ousterhout matrix and where the clock stands in it.
     pub struct Matrix {
         /// The columns' names: `cpu0`, `cpu1`, …
@@ -507,7 +391,6 @@ wire! {
         /// The current slot's number since the Unix epoch.
         pub slot: u64,
         /// The current row, while there is one.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub current_row: Option<u32>,
         /// The jobs that own CPUs now.
         pub current: Vec<u64>,
@@ -518,9 +401,7 @@ wire! {
         #[serde(default)]
         pub turns: Vec<u32>,
     }
-}
 
-wire! {
     /// A distribution of times, in microseconds.
     pub struct Distribution {
         /// How many.
@@ -532,9 +413,7 @@ wire! {
         /// The largest.
         pub max_us: f64,
     }
-}
 
-wire! {
     /// What the slot thread did.
     pub struct Switches {
         /// Boundaries at which the row changed.
@@ -548,9 +427,7 @@ wire! {
         /// Writes that failed.
         pub errors: u64,
     }
-}
 
-wire! {
     /// Something that is wrong or less good than it could be.
     pub struct Warning {
         /// What.
@@ -560,22 +437,17 @@ wire! {
         /// What to do.
         pub hint: String,
     }
-}
 
-wire! {
     /// What keeps jobs from staying stopped when the daemon dies.
     pub struct Safety {
         /// The guard's process, while it lives.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub guard_pid: Option<i32>,
         /// The longest that a frozen job stays frozen after the daemon stops beating.
         pub lease_ms: u64,
         /// Whether the kernel itself thaws the jobs when daemon and guard are both gone.
         pub kernel_agent: bool,
     }
-}
 
-wire! {
     /// `GET /v1/status`.
     pub struct Status {
         /// The daemon's version.
@@ -605,6 +477,7 @@ wire! {
         /// The part of the CPU time that is kept for processes that are not registered now, 0 to 1.
         pub reserve: f64,
         /// Whether that is what plain Linux would give them (`reserve = "fair"`); absent from older daemons.
+        #[serialize_always]
         pub reserve_fair: Option<bool>,
         /// The cgroup layout that was found.
         pub layout: String,
@@ -613,10 +486,8 @@ wire! {
         /// Every mechanism and why it was or was not chosen.
         pub mechanisms: BTreeMap<String, String>,
         /// Where there are no cgroups: the program that stops and continues a job by signals (see `keeper` of a new job).
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub keeper: Option<String>,
         /// The real-time priority of the slot thread; absent where it could not be had.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub realtime_priority: Option<i32>,
         /// The plan's generation.
         pub generation: u64,
@@ -634,22 +505,16 @@ wire! {
         /// What is wrong.
         pub warnings: Vec<Warning>,
         /// How busy the machine is.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub load: Option<Load>,
         /// The wall clock.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub clock: Option<Clock>,
         /// Whose shares of the classes hold; absent where they always are the same.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub period: Option<Period>,
         /// How often a daemon was started on this state, this one included.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub starts: Option<u64>,
         /// The nodes of the cluster; absent on a machine of its own.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub nodes: Option<Vec<NodeStatus>>,
         /// The cluster, for a node of one.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub cluster: Option<ClusterStatus>,
     }
 }
@@ -671,9 +536,7 @@ wire! {
         /// The jobs that have not ended.
         pub jobs: Vec<Job>,
     }
-}
 
-wire! {
     /// Why a request was refused; also the key for the client's exit code.
     pub enum ErrorCode {
         /// The request is malformed or a value is out of range.
@@ -691,9 +554,7 @@ wire! {
         /// The daemon failed.
         Internal,
     }
-}
 
-wire! {
     /// The body of every answer that is not 2xx.
     pub struct ErrorBody {
         /// For programs.

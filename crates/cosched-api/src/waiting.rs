@@ -27,17 +27,6 @@ impl WaitMode {
     /// Every way to wait.
     pub const ALL: [WaitMode; 5] =
         [WaitMode::Auto, WaitMode::Busy, WaitMode::SpinBlock, WaitMode::SpinYield, WaitMode::Micro];
-
-    /// Its name on the wire and on command lines.
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitMode::Auto => "auto",
-            WaitMode::Busy => "busy",
-            WaitMode::SpinBlock => "spin-block",
-            WaitMode::SpinYield => "spin-yield",
-            WaitMode::Micro => "micro",
-        }
-    }
 }
 
 wire! {
@@ -48,12 +37,9 @@ wire! {
         /// How.
         pub mode: WaitMode,
         /// The spin time in µs; absent: each process finds its own.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub spin_us: Option<u32>,
     }
-}
 
-wire! {
     /// How the processes of a job wait for messages. The counts are since its start, of all its processes.
     #[derive(Default)]
     pub struct JobWaiting {
@@ -62,7 +48,6 @@ wire! {
         /// What is in force; never `auto`.
         pub mode: WaitMode,
         /// The file that they share with the daemon, while the job lives.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub page: Option<String>,
         /// Processes that have the library and use it now.
         pub processes: u32,
@@ -83,12 +68,9 @@ wire! {
         /// Time spent blocked.
         pub block_ms: u64,
         /// The spin times in force in µs, the shortest and the longest, while there are processes.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub spin_us: Option<(u32, u32)>,
     }
-}
 
-wire! {
     /// What `auto` has chosen for a job.
     pub struct Chosen {
         /// The policy in force.
@@ -102,9 +84,7 @@ wire! {
         /// How often the choice has changed.
         pub changes: u32,
     }
-}
 
-wire! {
     /// What was done for jobs that have a message waiting (policies `pb` and `dcs`).
     #[derive(Default)]
     pub struct Boosting {
@@ -116,7 +96,6 @@ wire! {
         /// warnings.
         pub sensor: String,
         /// Why it is not `bpf`, once a job has wanted dcs.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         pub without_bpf: Option<String>,
         /// Checks for processes with a message.
         pub looks: u64,

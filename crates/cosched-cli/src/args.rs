@@ -31,7 +31,8 @@ pub(crate) enum Commands {
     /// Make a running unit, container, cgroup or process a job
     Adopt(crate::adopt::Adopt),
     /// Let adopted jobs go: they run on without cosched
-    Release(options::Release),
+    #[command(after_help = crate::commands::help::RELEASE)]
+    Release(options::Jobs),
     /// List jobs
     #[command(visible_alias = "ls", alias = "jobs")]
     Ps(options::Ps),

@@ -1,6 +1,8 @@
 //! The global options: the daemon's socket, and whether to print JSON.
 
+use crate::out::{Failure, print, print_json};
 use clap::Args;
+use serde::Serialize;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -12,4 +14,16 @@ pub(crate) struct Context {
     /// Print JSON, one object per line
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
+}
+
+impl Context {
+    /// Prints a result, as JSON or as text; returns the exit code for success.
+    pub(crate) fn give(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<u8, Failure> {
+        if self.json {
+            print_json(value)?
+        } else {
+            print(&text())?
+        }
+        Ok(0)
+    }
 }

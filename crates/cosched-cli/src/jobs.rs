@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say, tell};
-use cosched_api::{Client, Job, JobState, SocketChoice, parse};
+use cosched_api::{Client, Job, SocketChoice, parse};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -89,8 +89,7 @@ pub(crate) fn find_all(client: &mut Client, words: &[impl AsRef<str>]) -> Result
 
 /// Live jobs take precedence over ended ones, and the caller's jobs over other users'.
 fn by_name(jobs: &[Job], name: &str, uid: u32) -> Result<u64, Failure> {
-    let lives = |job: &Job| !matches!(job.state, JobState::Ended | JobState::Lost);
-    let rank = |job: &Job| (!lives(job), job.uid != uid);
+    let rank = |job: &Job| (job.state.has_ended(), job.uid != uid);
     let named: Vec<&Job> = jobs.iter().filter(|job| job.name == name).collect();
     let Some(best) = named.iter().map(|job| rank(job)).min() else { return Err(no_such_name(jobs, name)) };
     let ids: Vec<u64> = named.iter().filter(|job| rank(job) == best).map(|job| job.id).collect();
@@ -115,6 +114,7 @@ fn no_such_name(jobs: &[Job], name: &str) -> Failure {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use cosched_api::JobState;
 
     /// A running job for tests.
     pub(crate) fn job(id: u64, name: &str) -> Job {

@@ -11,6 +11,7 @@ mod demo;
 mod format;
 #[doc(hidden)]
 pub mod fuzz;
+mod input;
 mod jobs;
 mod jobset;
 mod join;

@@ -142,10 +142,15 @@ fn write(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// One value as one line of JSON.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
+    Ok(text + "\n")
+}
+
 /// Writes one value as one line of JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
-    print(&format!("{text}\n"))
+    print(&json_line(value)?)
 }
 
 /// Prints a message on standard error; it is lost if that is closed.

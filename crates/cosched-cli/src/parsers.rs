@@ -1,6 +1,6 @@
 //! Parsers for values that several commands take: classes, policies, nodes, signals.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cosched_api::{Class, JobState, NodeResources, Policy, Sharing, parse};
 use std::time::Duration;
 
@@ -28,9 +28,21 @@ pub(crate) fn state_parser() -> impl TypedValueParser<Value = JobState> {
 pub(crate) fn named<const N: usize, T: Copy + Send + Sync + 'static>(
     all: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
-    // The parser lets only words of the list pass.
-    let value = move |word: String| all.iter().find(|(name, _)| *name == word).unwrap_or(&all[0]).1;
-    PossibleValuesParser::new(all.map(|(name, _)| name)).map(value)
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |word| value_of(&all, &word))
+}
+
+/// A parser that accepts these words, each with an explanation for the completions.
+pub(crate) fn explained<const N: usize, T: Copy + Send + Sync + 'static>(
+    all: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let words = all.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    let values = all.map(|(name, _, value)| (name, value));
+    PossibleValuesParser::new(words).map(move |word| value_of(&values, &word))
+}
+
+/// The parser lets only words of the list pass.
+fn value_of<T: Copy>(all: &[(&str, T)], word: &str) -> T {
+    all.iter().find(|(name, _)| *name == word).unwrap_or(&all[0]).1
 }
 
 /// `CLASS=N`.

@@ -2,8 +2,8 @@
 //! code as when it starts); this module adds what jobs need.
 
 use crate::context::Context;
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, use_colour};
-use crate::table::{Cell, render, words};
+use crate::out::{EXIT_REFUSED, Failure, use_colour};
+use crate::table::{Cell, Listing};
 use crate::{programs, run};
 use clap::Args;
 use cosched_api::Activation;
@@ -63,11 +63,7 @@ pub(crate) fn setup(context: &Context, options: &Setup) -> Result<u8, Failure> {
             finding("wait library", State::Better, "not found", hint)
         }
     });
-    if context.json {
-        print_json(&found)?;
-    } else {
-        print(&text(&found, use_colour()))?;
-    }
+    context.give(&found, || text(&found, use_colour()))?;
     let is_missing = found.iter().any(|finding| finding.state == State::Missing);
     Ok(if is_missing { EXIT_REFUSED } else { 0 })
 }
@@ -83,7 +79,7 @@ fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
         |why: &str| Failure::explained(1, "the machine could not be examined", why, "`coschedd --check` may say more");
     let mut command = Command::new(&daemon);
     command.arg(if fix { "--setup=fix" } else { "--setup" }).env("COSCHED_LOG", "error").stdin(Stdio::null());
-    let output = command.output().map_err(|e| failure_of(&failed, &daemon, &e))?;
+    let output = command.output().map_err(|e| failed(&format!("{} cannot be executed: {e}", daemon.display())))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(failed(said.trim()));
@@ -93,23 +89,21 @@ fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
     found.map_err(|e| failed(&format!("{} answered strangely: {e}", daemon.display())))
 }
 
-fn failure_of(failed: &impl Fn(&str) -> Failure, daemon: &std::path::Path, error: &std::io::Error) -> Failure {
-    failed(&format!("{} cannot be executed: {error}", daemon.display()))
-}
-
 fn text(found: &[Finding], colour: bool) -> String {
-    let row = |finding: &Finding| -> Vec<Cell> {
+    let state = |finding: &Finding| {
         let (state, tint) = match finding.state {
             State::Ok if finding.fix.as_ref().is_some_and(|fix| fix.done) => ("fixed", "\x1b[32m"),
             State::Ok => ("ok", "\x1b[32m"),
             State::Better => ("could be better", "\x1b[33m"),
             State::Missing => ("missing", "\x1b[31m"),
         };
-        let state = Cell { text: state.into(), colour: if colour { tint } else { "" } };
-        vec![finding.subject.as_str().into(), state, finding.found.as_str().into()]
+        Cell { text: state.into(), colour: if colour { tint } else { "" } }
     };
-    let rows: Vec<Vec<Cell>> = found.iter().map(row).collect();
-    let mut text = render(&[words("WHAT", 0), words("STATE", 0), words("FOUND", 0)], &rows, None);
+    let mut text = Listing::of(found)
+        .words("WHAT", 0, |finding| finding.subject.as_str())
+        .words("STATE", 0, state)
+        .words("FOUND", 0, |finding| finding.found.as_str())
+        .render(None);
     for finding in found.iter().filter(|finding| finding.state != State::Ok && !finding.hint.is_empty()) {
         let fix = match &finding.fix {
             Some(fix) => format!("; `cosched setup --fix` as root writes {} to {}", fix.value, fix.path),

@@ -41,6 +41,43 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
+/// A table that is made column by column, so that each title stands beside what its cells say.
+pub(crate) struct Listing<T> {
+    items: Vec<T>,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl<T: Copy> Listing<T> {
+    /// A row for each of these.
+    pub(crate) fn of(items: impl IntoIterator<Item = T>) -> Listing<T> {
+        let items: Vec<T> = items.into_iter().collect();
+        Listing { rows: vec![Vec::new(); items.len()], items, columns: Vec::new() }
+    }
+
+    /// Adds a column of words.
+    pub(crate) fn words<C: Into<Cell>>(self, title: &'static str, dispensable: u8, cell: impl Fn(T) -> C) -> Self {
+        self.column(words(title, dispensable), cell)
+    }
+
+    /// Adds a column of numbers.
+    pub(crate) fn numbers<C: Into<Cell>>(self, title: &'static str, dispensable: u8, cell: impl Fn(T) -> C) -> Self {
+        self.column(numbers(title, dispensable), cell)
+    }
+
+    /// Adds a column.
+    pub(crate) fn column<C: Into<Cell>>(mut self, column: Column, cell: impl Fn(T) -> C) -> Self {
+        self.columns.push(column);
+        self.rows.iter_mut().zip(&self.items).for_each(|(row, item)| row.push(cell(*item).into()));
+        self
+    }
+
+    /// The text, as of [`render`].
+    pub(crate) fn render(&self, width: Option<usize>) -> String {
+        render(&self.columns, &self.rows, width)
+    }
+}
+
 /// The minimum useful width of a last column that is truncated.
 const LAST_WIDTH_MIN: usize = 12;
 

@@ -179,8 +179,7 @@ impl Recorded {
                     state = Some((at, of.state));
                 }
             }
-            let lives = |state| !matches!(state, cosched_api::JobState::Ended | cosched_api::JobState::Lost);
-            all.extend(state.filter(|(_, of)| lives(*of)).map(|(from, of)| slice(of.name(), from, self.to_us)));
+            all.extend(state.filter(|(_, of)| !of.has_ended()).map(|(from, of)| slice(of.name(), from, self.to_us)));
         }
     }
 

@@ -28,14 +28,7 @@ impl Summary {
         for record in bytes.chunks_exact(format.record_bytes) {
             summary.checksum += u128::from(crc32fast::hash(record));
             if let Some(before) = before {
-                match format.compare(before, record) {
-                    std::cmp::Ordering::Less => {}
-                    std::cmp::Ordering::Equal => summary.duplicates += 1,
-                    std::cmp::Ordering::Greater => {
-                        summary.unordered += 1;
-                        summary.first_unordered.get_or_insert(summary.records);
-                    }
-                }
+                summary.count(format.compare(before, record));
             }
             before = Some(record);
             summary.records += 1;
@@ -46,17 +39,22 @@ impl Summary {
         summary
     }
 
+    /// Counts a record that is beside the one before it in this order.
+    fn count(&mut self, order: std::cmp::Ordering) {
+        match order {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => self.duplicates += 1,
+            std::cmp::Ordering::Greater => {
+                self.unordered += 1;
+                self.first_unordered.get_or_insert(self.records);
+            }
+        }
+    }
+
     /// Appends the summary of the records that come next.
     pub fn add(&mut self, next: Summary) {
         if let (Some((_, last)), Some((first, _))) = (&self.ends, &next.ends) {
-            match last.cmp(first) {
-                std::cmp::Ordering::Less => {}
-                std::cmp::Ordering::Equal => self.duplicates += 1,
-                std::cmp::Ordering::Greater => {
-                    self.unordered += 1;
-                    self.first_unordered.get_or_insert(self.records);
-                }
-            }
+            self.count(last.cmp(first));
         }
         let begin = self.records;
         self.first_unordered = self.first_unordered.or(next.first_unordered.map(|at| begin + at));

@@ -97,11 +97,15 @@ pub struct Memory {
 }
 
 /// Why a sort is not possible.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
     /// The requested matrix does not sort.
+    #[error(transparent)]
     Shape(BadShape),
     /// The requested matrix needs more memory than is available.
+    #[error(
+        "{} rows x {} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed", asked.0, asked.1
+    )]
     Memory {
         /// Rows and columns.
         asked: (u64, u64),
@@ -111,6 +115,7 @@ pub enum NoPlan {
         memory_bytes: u64,
     },
     /// No matrix fits into the memory.
+    #[error("no matrix sorts this number of records in {memory_bytes} bytes of memory: {needs_bytes} are needed")]
     TooMuch {
         /// The least memory with which a matrix fits.
         needs_bytes: u64,
@@ -118,13 +123,18 @@ pub enum NoPlan {
         memory_bytes: u64,
     },
     /// A column would have 4 GiB or more.
+    #[error(
+        "a column of {} rows x {} columns has 4 GiB or more: places in a column are 32 bits wide", asked.0, asked.1
+    )]
     LongColumn {
         /// Rows and columns.
         asked: (u64, u64),
     },
     /// Fewer buffers than the passes need.
+    #[error("{0} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}")]
     FewBuffers(usize),
     /// The block size is not a whole number of pages for each process.
+    #[error("blocks of {bytes} bytes are not a whole number of pages for each process: {nearest} are")]
     BadBlock {
         /// The requested size.
         bytes: usize,
@@ -282,43 +292,6 @@ impl Wish {
         best.map(|(_, shape)| shape).ok_or(NoPlan::TooMuch { needs_bytes, memory_bytes: self.memory_bytes })
     }
 }
-
-impl std::fmt::Display for NoPlan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            NoPlan::Shape(bad) => bad.fmt(f),
-            NoPlan::Memory { asked: (rows, columns), needs_bytes, memory_bytes } => {
-                write!(
-                    f,
-                    "{rows} rows x {columns} columns take {needs_bytes} bytes of memory, more than the {memory_bytes} allowed"
-                )
-            }
-            NoPlan::TooMuch { needs_bytes, memory_bytes } => {
-                write!(
-                    f,
-                    "no matrix sorts this number of records in {memory_bytes} bytes of memory: {needs_bytes} are needed"
-                )
-            }
-            NoPlan::LongColumn { asked: (rows, columns) } => {
-                write!(
-                    f,
-                    "a column of {rows} rows x {columns} columns has 4 GiB or more: places in a column are 32 bits wide"
-                )
-            }
-            NoPlan::FewBuffers(buffers) => {
-                write!(
-                    f,
-                    "{buffers} columns in memory are too few: one is held while the next one comes, so at least {BUFFERS_MIN}"
-                )
-            }
-            NoPlan::BadBlock { bytes, nearest } => {
-                write!(f, "blocks of {bytes} bytes are not a whole number of pages for each process: {nearest} are")
-            }
-        }
-    }
-}
-
-impl std::error::Error for NoPlan {}
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,8 @@ pub struct Shape {
 }
 
 /// Why a matrix would not sort, and the nearest ones that do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} rows x {} columns does not sort {} records: {why}", asked.0, asked.1, asked.2)]
 pub struct BadShape {
     /// The requested rows, columns and records.
     pub asked: (u64, u64, u64),
@@ -34,20 +35,25 @@ pub struct BadShape {
 }
 
 /// The condition that is violated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// There are no rows or no columns.
+    #[error("a matrix has at least one row and one column")]
     Empty,
     /// The number of columns does not divide the number of rows.
+    #[error("the columns have to divide the rows")]
     Division,
     /// Fewer rows than 2 (columns − 1)².
+    #[error("rows >= 2 (columns - 1)^2 does not hold: this number of columns needs {rows_min} rows or more")]
     TooFlat {
         /// The number of rows that this number of columns needs.
         rows_min: u64,
     },
     /// The number of processes does not divide the number of columns.
+    #[error("column j belongs to process j mod P, so the {0} processes have to divide the columns")]
     Processes(u64),
     /// There are fewer places than records.
+    #[error("it has fewer places than there are records")]
     TooSmall,
 }
 
@@ -140,37 +146,6 @@ impl fmt::Display for Shape {
         write!(f, "{} rows x {} columns", self.rows, self.columns)
     }
 }
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Wrong::Empty => write!(f, "a matrix has at least one row and one column"),
-            Wrong::Division => write!(f, "the columns have to divide the rows"),
-            Wrong::TooFlat { rows_min } => {
-                write!(
-                    f,
-                    "rows >= 2 (columns - 1)^2 does not hold: this number of columns needs {rows_min} rows or more"
-                )
-            }
-            Wrong::Processes(processes) => {
-                write!(
-                    f,
-                    "column j belongs to process j mod P, so the {processes} processes have to divide the columns"
-                )
-            }
-            Wrong::TooSmall => write!(f, "it has fewer places than there are records"),
-        }
-    }
-}
-
-impl fmt::Display for BadShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rows, columns, records) = self.asked;
-        write!(f, "{rows} rows x {columns} columns does not sort {records} records: {}", self.why)
-    }
-}
-
-impl std::error::Error for BadShape {}
 
 #[cfg(test)]
 mod tests {

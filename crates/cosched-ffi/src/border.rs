@@ -32,6 +32,15 @@ pub(crate) unsafe fn text_from<'a>(from: *const c_char, what: &str) -> Result<&'
     bytes.to_str().map_err(|_| format!("{what} is not UTF-8: '{}'", bytes.to_string_lossy()))
 }
 
+/// Converts a text from C that may be left out: NULL is the empty text.
+///
+/// # Safety
+/// As for `text_from`.
+pub(crate) unsafe fn text_or_empty<'a>(from: *const c_char, what: &str) -> Result<&'a str, String> {
+    // SAFETY: guaranteed by the caller.
+    if from.is_null() { Ok("") } else { unsafe { text_from(from, what) } }
+}
+
 /// Allocates a text for C, which frees it with cosched_string_free.
 pub(crate) fn text_to(from: &str) -> *mut c_char {
     text(from).into_raw()

@@ -131,17 +131,6 @@ impl Pipeline {
         self.limits().into_iter().fold(first, |most, one| if one.1 > most.1 { one } else { most })
     }
 
-    /// The time until the slowest stage has its first buffer, and the time from its last buffer to the end; if no single
-    /// stage limits, those of the first and last round.
-    pub fn fill_and_drain_s(&self) -> (f64, f64) {
-        let slowest = match self.period_s().0 {
-            Limiting::Stage(k) => k,
-            _ => 0,
-        };
-        let time_s = |stages: &[Stage]| stages.iter().map(Stage::time_s).sum();
-        (time_s(&self.stages[..slowest]), time_s(&self.stages[slowest + 1..]))
-    }
-
     /// t = L + (n − 1) p: the expected time if times do not vary much and the scheduler has no overhead.
     pub fn time_s(&self) -> f64 {
         self.latency_s() + (self.rounds - 1) as f64 * self.period_s().1
@@ -162,13 +151,6 @@ impl Pipeline {
         };
         self.limits().into_iter().map(of).fold(0.0, f64::max)
     }
-
-    /// The smallest number of buffers with which something other than their number limits.
-    pub fn buffers_enough(&self) -> u32 {
-        let others = self.limits().into_iter().filter(|(limiting, _)| *limiting != Limiting::Buffers);
-        let period_s = others.map(|(_, period_s)| period_s).fold(0.0, f64::max);
-        if period_s == 0.0 { 1 } else { (self.latency_s() / period_s - 1e-9).ceil().max(1.0) as u32 }
-    }
 }
 
 #[cfg(test)]
@@ -178,6 +160,24 @@ mod tests {
 
     fn stage(cpu_s: f64, wait_s: f64) -> Stage {
         Stage { cpu_s, wait_s, threads: 1, device: None }
+    }
+
+    /// The time until the slowest stage has its first buffer, and the time from its last buffer to the end; if no single
+    /// stage limits, those of the first and last round.
+    fn fill_and_drain_s(pipeline: &Pipeline) -> (f64, f64) {
+        let slowest = match pipeline.period_s().0 {
+            Limiting::Stage(k) => k,
+            _ => 0,
+        };
+        let time_s = |stages: &[Stage]| stages.iter().map(Stage::time_s).sum();
+        (time_s(&pipeline.stages[..slowest]), time_s(&pipeline.stages[slowest + 1..]))
+    }
+
+    /// The smallest number of buffers with which something other than their number limits.
+    fn buffers_enough(pipeline: &Pipeline) -> u32 {
+        let others = pipeline.limits().into_iter().filter(|(limiting, _)| *limiting != Limiting::Buffers);
+        let period_s = others.map(|(_, period_s)| period_s).fold(0.0, f64::max);
+        if period_s == 0.0 { 1 } else { (pipeline.latency_s() / period_s - 1e-9).ceil().max(1.0) as u32 }
     }
 
     /// Read, compute, communicate, compute, write.
@@ -202,7 +202,7 @@ mod tests {
         let mut one = five(1.0, 4.0, 40);
         one.cpus = 8;
         assert_eq!(one.period_s(), (Limiting::Stage(1), 4.0));
-        assert_eq!(one.fill_and_drain_s(), (1.0, 6.0));
+        assert_eq!(fill_and_drain_s(&one), (1.0, 6.0));
         one.stages[1].threads = 2;
         assert_eq!(one.period_s(), (Limiting::Stage(3), 4.0));
         one.stages[3].threads = 2;
@@ -223,7 +223,7 @@ mod tests {
     fn few_buffers_limit() {
         let few = five(5.0, 2.0, 2);
         assert_eq!(few.period_s(), (Limiting::Buffers, 7.5));
-        assert_eq!(few.buffers_enough(), 3);
+        assert_eq!(buffers_enough(&few), 3);
         assert_eq!(five(5.0, 2.0, 1).time_s(), five(5.0, 2.0, 1).serial_s(), "one buffer: nothing overlaps");
         assert_eq!(five(5.0, 2.0, 3).period_s().0, Limiting::Stage(0));
     }
@@ -265,7 +265,7 @@ mod tests {
             prop_assert!(time_s >= rounds as f64 * pipeline.period_s().1 - 1e-9);
             let more = Pipeline { buffers: buffers + 1, cpus: cpus + 1, ..pipeline.clone() };
             prop_assert!(more.bound_s() <= bound_s + 1e-9, "more of anything is not slower");
-            let enough = Pipeline { buffers: pipeline.buffers_enough(), ..pipeline };
+            let enough = Pipeline { buffers: buffers_enough(&pipeline), ..pipeline };
             prop_assert!(enough.period_s().0 != Limiting::Buffers);
         }
     }

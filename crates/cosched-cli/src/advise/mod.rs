@@ -6,7 +6,7 @@ mod observe;
 mod text;
 
 use crate::context::Context;
-use crate::out::{Failure, print, print_json};
+use crate::out::Failure;
 use clap::Args;
 use cosched_study::advise::decide;
 
@@ -57,12 +57,8 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 pub(crate) fn advise(context: &Context, options: &Advise) -> Result<u8, Failure> {
     let facts = observe::observe(context, options)?;
     let advice = decide(&facts);
-    if context.json {
-        print_json(&serde_json::json!({
-            "format": "cosched-advice-1", "command": options.command, "facts": facts, "advice": advice,
-        }))?;
-    } else {
-        print(&text::text(&facts, &advice))?;
-    }
-    Ok(0)
+    let report = serde_json::json!({
+        "format": "cosched-advice-1", "command": options.command, "facts": facts, "advice": advice,
+    });
+    context.give(&report, || text::text(&facts, &advice))
 }

@@ -1,8 +1,8 @@
 //! The facts and the advice, in plain words.
 
 use crate::bench::memory;
-use crate::format::{grouped, percent};
-use crate::table::{Cell, numbers, render, words};
+use crate::format::{grouped, or_dash, percent};
+use crate::table::Listing;
 use cosched_study::advise::{Advice, Company, Facts, Grain, Kind};
 use std::fmt::Write;
 
@@ -74,29 +74,19 @@ fn kind(facts: &Facts, advice: &Advice) -> String {
 }
 
 fn table(facts: &Facts, advice: &Advice) -> String {
-    let columns = [
-        words("TWO AT ONCE", 0),
-        numbers("SLOWDOWN", 0),
-        numbers("CPU", 0),
-        numbers("CPU TIME", 1),
-        numbers("RUNS", 2),
-        words("", 0),
-    ];
-    let row = |company: &Company| -> Vec<Cell> {
+    let is_known = facts.is_whole || !matches!(advice.kind, Kind::Spins | Kind::Unknown);
+    let slowdown = |company: &Company| {
         let bound = if company.is_bound { ">" } else { "" };
-        let slowdown =
-            company.slowdown.filter(|_| facts.is_whole || !matches!(advice.kind, Kind::Spins | Kind::Unknown));
-        let why = company.why.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
-        vec![
-            company.policy.clone().into(),
-            slowdown.map_or("-".into(), |slowdown| format!("{bound}{slowdown:.2}")).into(),
-            company.cpu_share.map_or("-".into(), percent).into(),
-            company.cpu_growth.map_or("-".into(), |growth| format!("x{growth:.2}")).into(),
-            company.runs.to_string().into(),
-            why.into(),
-        ]
+        or_dash(company.slowdown.filter(|_| is_known).map(|slowdown| format!("{bound}{slowdown:.2}")))
     };
-    let mut text = render(&columns, &facts.company.iter().map(row).collect::<Vec<_>>(), crate::out::terminal_width());
+    let mut text = Listing::of(&facts.company)
+        .words("TWO AT ONCE", 0, |company| company.policy.as_str())
+        .numbers("SLOWDOWN", 0, slowdown)
+        .numbers("CPU", 0, |company| or_dash(company.cpu_share.map(percent)))
+        .numbers("CPU TIME", 1, |company| or_dash(company.cpu_growth.map(|growth| format!("x{growth:.2}"))))
+        .numbers("RUNS", 2, |company| company.runs.to_string())
+        .words("", 0, |company| company.why.as_deref().and_then(|why| why.lines().next()).unwrap_or_default())
+        .render(crate::out::terminal_width());
     let note = if facts.is_whole {
         "Slowdown is the time of two against that of one; CPU TIME is that of a job against alone."
     } else {

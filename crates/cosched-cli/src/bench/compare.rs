@@ -6,11 +6,11 @@
 use super::measured::read;
 use super::policy::Choice;
 use crate::context::Context;
-use crate::format::command_line;
+use crate::format::{command_line, or_dash};
 use crate::model::machines;
 use crate::model::source::note_incomplete;
-use crate::out::{Failure, print, print_json, say, terminal_width};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::out::{Failure, say, terminal_width};
+use crate::table::Listing;
 use clap::Args;
 use cosched_study::compare::{Report, Row, Subject};
 use cosched_study::predict::of_profile;
@@ -62,46 +62,26 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
     let subject =
         Subject { measured_name, profile_name, job, machine, profile, cpus, slot_ns, strategy_of: &strategy_of };
     let report = subject.report(&measured)?;
-    if context.json {
-        print_json(&report)?
-    } else {
-        print(&page(&report))?
-    }
-    Ok(0)
+    context.give(&report, || page(&report))
 }
 
-const COLUMNS: [Column; 8] = [
-    words("POLICY", 0),
-    numbers("JOBS", 0),
-    numbers("MEASURED s_j", 0),
-    numbers("MODEL", 0),
-    numbers("DIFFERENCE", 0),
-    numbers("SIMULATED", 0),
-    numbers("DIFFERENCE", 0),
-    words("AS", 1),
-];
-
 fn page(report: &Report) -> String {
-    let two = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-    let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:+.0} %", value * 100.0));
+    let two = |value: Option<f64>| or_dash(value.map(|value| format!("{value:.2}")));
+    let percent = |value: Option<f64>| or_dash(value.map(|value| format!("{:+.0} %", value * 100.0)));
     let measured = |row: &Row| match row.measured_stderr {
         Some(stderr) => format!("{:.2} ±{stderr:.2}", row.measured),
         None => format!("{:.2}", row.measured),
     };
-    let cells = |row: &Row| -> Vec<Cell> {
-        vec![
-            row.policy.as_str().into(),
-            row.jobs.to_string().into(),
-            measured(row).into(),
-            two(row.model).into(),
-            percent(row.model_difference).into(),
-            two(row.simulated).into(),
-            percent(row.simulated_difference).into(),
-            row.strategy.unwrap_or("-").into(),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = report.results.iter().map(cells).collect();
-    let simulated = report.simulated_t1_s.map_or("-".to_owned(), |time| format!("{time:.3} s"));
+    let table = Listing::of(&report.results)
+        .words("POLICY", 0, |row| row.policy.as_str())
+        .numbers("JOBS", 0, |row| row.jobs.to_string())
+        .numbers("MEASURED s_j", 0, measured)
+        .numbers("MODEL", 0, |row| two(row.model))
+        .numbers("DIFFERENCE", 0, |row| percent(row.model_difference))
+        .numbers("SIMULATED", 0, |row| two(row.simulated))
+        .numbers("DIFFERENCE", 0, |row| percent(row.simulated_difference))
+        .words("AS", 1, |row| row.strategy.unwrap_or("-"));
+    let simulated = or_dash(report.simulated_t1_s.map(|time| format!("{time:.3} s")));
     format!(
         "t_1 of the {}: measured {:.3} s, recorded {:.3} s, simulated {simulated}\n\n{}\n\
         MODEL: equation 6 of Strazdins & Uhlmann, in which waiting processes give their CPU away; for strict gangs j. \
@@ -109,6 +89,6 @@ fn page(report: &Report) -> String {
         report.of,
         report.measured_t1_s,
         report.recorded_t1_s,
-        render(&COLUMNS, &rows, terminal_width()),
+        table.render(terminal_width()),
     )
 }

@@ -6,6 +6,7 @@
 
 use super::output;
 use super::report;
+use crate::out::json_line;
 use crate::out::{EXIT_REFUSED, Failure};
 use crate::target::Target;
 use cosched_study::slowdown::record::{Document, Ended, FORMAT, Head, Run};
@@ -84,9 +85,8 @@ impl Journal {
 
     /// Writes the files that are generated from the runs.
     pub(crate) fn write(&self, document: &Document) -> Result<(), Failure> {
-        let json = serde_json::to_string(document).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
         let texts =
-            [format!("{json}\n"), output::runs_csv(document), output::results_csv(document), report::html(document)];
+            [json_line(document)?, output::runs_csv(document), output::results_csv(document), report::html(document)];
         let target =
             |name: &str| Target::or_hint(&self.directory.join(name), "make room, and continue with --resume DIR");
         MADE.iter().zip(&texts).try_for_each(|(name, text)| target(name)?.write(text))
@@ -98,9 +98,8 @@ impl Journal {
     }
 
     fn line(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
-        let mut line = serde_json::to_vec(value).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        let line = json_line(value)?;
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|e| cannot(&self.directory, &e))
     }
 }

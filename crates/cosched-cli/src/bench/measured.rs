@@ -1,5 +1,6 @@
 //! Files with measurements.
 
+use crate::input;
 use crate::out::{EXIT_REFUSED, Failure};
 use cosched_study::slowdown::Measured;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn read(path: &Path) -> Result<Measured, Failure> {
     let path = if path.is_dir() { path.join("slowdown.json") } else { PathBuf::from(path) };
     let hint = "give the slowdown.json that `cosched bench slowdown` wrote, or the directory of its --out";
-    let text = std::fs::read_to_string(&path)
-        .map_err(|e| Failure::explained(1, &format!("cannot read {}", path.display()), &e.to_string(), hint))?;
-    Measured::parse(&text).map_err(|why| not_valid(&path, &why, hint))
+    Measured::parse(&input::read(&path, hint)?).map_err(|why| not_valid(&path, &why, hint))
 }
 
 /// The measurement cannot be used.

@@ -1,7 +1,7 @@
 //! The table for people, and CSV.
 
-use crate::format::{command_line, grouped, percent, size};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::format::{command_line, grouped, or_dash, percent, size};
+use crate::table::Listing;
 use cosched_study::slowdown::Baseline;
 use cosched_study::slowdown::record::{Document, Each, Ended, Row, Run};
 use cosched_study::slowdown::results::OTHERS_DECIDE;
@@ -39,7 +39,7 @@ fn intro(document: &Document) -> String {
             text,
             "one job alone under {}: t_1 {}, {} of the CPUs, {}",
             single.policy,
-            with_error(single.time_s, single.time_stderr_s, 2, "s"),
+            with_error(single.time_s, single.time_stderr_s, "s"),
             percent(single.cpu_share),
             memory(single.peak_memory_bytes)
         );
@@ -57,75 +57,51 @@ pub(crate) fn memory(bytes: u64) -> String {
     if bytes == 0 { "memory unknown".into() } else { format!("{} memory", size(bytes)) }
 }
 
-fn with_error(value: f64, error: Option<f64>, digits: usize, unit: &str) -> String {
+fn with_error(value: f64, error: Option<f64>, unit: &str) -> String {
     match error {
-        Some(error) => format!("{value:.digits$} ±{error:.digits$}{unit}"),
-        None => format!("{value:.digits$}{unit}"),
+        Some(error) => format!("{value:.2} ±{error:.2}{unit}"),
+        None => format!("{value:.2}{unit}"),
     }
 }
 
-const COLUMNS: [Column; 12] = [
-    words("POLICY", 0),
-    numbers("JOBS", 0),
-    numbers("RUNS", 3),
-    numbers("TIME", 0),
-    numbers("MIN..MAX", 4),
-    numbers("SLOWDOWN", 0),
-    numbers("CPU", 1),
-    numbers("JAIN", 2),
-    numbers("FIRST..LAST", 5),
-    numbers("VOLUNTARY", 6),
-    numbers("INVOLUNTARY", 6),
-    words("NOT DONE", 0),
-];
+fn known(value: Option<f64>, error: Option<f64>, unit: &str) -> String {
+    or_dash(value.map(|value| with_error(value, error, unit)))
+}
 
 fn table(document: &Document) -> String {
-    let row = |row: &Row| -> Vec<Cell> {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-        let range = |low: Option<f64>, high: Option<f64>| Some(format!("{:.2}..{:.2}", low?, high?));
-        let count = |value: Option<f64>| value.map(|value| grouped(value.round() as u64));
-        let texts = [
-            row.policy.clone(),
-            row.jobs.to_string(),
-            row.runs.to_string(),
-            or_dash(row.time_s.map(|time| with_error(time, row.time_stderr_s, 2, "s"))),
-            or_dash(range(row.time_min_s, row.time_max_s)),
-            or_dash(row.slowdown.map(|slowdown| with_error(slowdown, row.slowdown_stderr, 2, ""))),
-            or_dash(row.cpu_share.map(percent)),
-            or_dash(row.jain.map(|jain| format!("{jain:.3}"))),
-            or_dash(range(row.first_end_s, row.last_end_s)),
-            or_dash(count(row.voluntary)),
-            or_dash(count(row.involuntary)),
-            row.not_done_outcome.map(|outcome| format!("{} ({})", row.not_done, outcome.name())).unwrap_or_default(),
-        ];
-        texts.into_iter().map(Cell::from).collect()
-    };
-    let rows: Vec<Vec<Cell>> = document.results.iter().map(row).collect();
-    if rows.is_empty() { String::new() } else { render(&COLUMNS, &rows, crate::out::terminal_width()) }
+    if document.results.is_empty() {
+        return String::new();
+    }
+    let range = |low: Option<f64>, high: Option<f64>| or_dash(low.zip(high).map(|(a, b)| format!("{a:.2}..{b:.2}")));
+    let count = |value: Option<f64>| or_dash(value.map(|value| grouped(value.round() as u64)));
+    let not_done = |row: &Row| row.not_done_outcome.map(|outcome| format!("{} ({})", row.not_done, outcome.name()));
+    Listing::of(&document.results)
+        .words("POLICY", 0, |row| row.policy.as_str())
+        .numbers("JOBS", 0, |row| row.jobs.to_string())
+        .numbers("RUNS", 3, |row| row.runs.to_string())
+        .numbers("TIME", 0, |row| known(row.time_s, row.time_stderr_s, "s"))
+        .numbers("MIN..MAX", 4, |row| range(row.time_min_s, row.time_max_s))
+        .numbers("SLOWDOWN", 0, |row| known(row.slowdown, row.slowdown_stderr, ""))
+        .numbers("CPU", 1, |row| or_dash(row.cpu_share.map(percent)))
+        .numbers("JAIN", 2, |row| or_dash(row.jain.map(|jain| format!("{jain:.3}"))))
+        .numbers("FIRST..LAST", 5, |row| range(row.first_end_s, row.last_end_s))
+        .numbers("VOLUNTARY", 6, |row| count(row.voluntary))
+        .numbers("INVOLUNTARY", 6, |row| count(row.involuntary))
+        .words("NOT DONE", 0, |row| not_done(row).unwrap_or_default())
+        .render(crate::out::terminal_width())
 }
 
 fn mix_table(document: &Document) -> String {
     if document.mix.is_empty() {
         return String::new();
     }
-    let columns =
-        [words("POLICY", 0), words("JOB", 0), numbers("TURNAROUND", 0), numbers("ALONE", 0), numbers("SLOWDOWN", 0)];
-    let rows: Vec<Vec<Cell>> = document
-        .mix
-        .iter()
-        .map(|row| {
-            let or_dash =
-                |value: Option<f64>, error, unit| value.map_or("-".into(), |value| with_error(value, error, 2, unit));
-            vec![
-                row.policy.clone().into(),
-                row.name.clone().into(),
-                or_dash(row.turnaround_s, row.turnaround_stderr_s, "s").into(),
-                or_dash(row.alone_s, None, "s").into(),
-                or_dash(row.slowdown, row.slowdown_stderr, "").into(),
-            ]
-        })
-        .collect();
-    format!("\n{}", render(&columns, &rows, crate::out::terminal_width()))
+    let table = Listing::of(&document.mix)
+        .words("POLICY", 0, |row| row.policy.as_str())
+        .words("JOB", 0, |row| row.name.as_str())
+        .numbers("TURNAROUND", 0, |row| known(row.turnaround_s, row.turnaround_stderr_s, "s"))
+        .numbers("ALONE", 0, |row| known(row.alone_s, None, "s"))
+        .numbers("SLOWDOWN", 0, |row| known(row.slowdown, row.slowdown_stderr, ""));
+    format!("\n{}", table.render(crate::out::terminal_width()))
 }
 
 /// What a reader has to know about the numbers.

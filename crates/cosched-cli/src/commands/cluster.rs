@@ -1,12 +1,13 @@
 //! `cosched cluster`: repair, backup and restore of what a cluster keeps in its store.
 
 use crate::context::Context;
+use crate::input::read_or_stdin;
 use crate::jobs::connect;
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
 use clap::{Args, Subcommand};
 use cosched_api::{ClusterBackup, ImportRequest, RepairReport, RepairRequest};
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,7 @@ pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failur
     match &options.command {
         ClusterCommand::Repair { yes } => {
             let report = client.repair_cluster(&RepairRequest { carry_out: *yes })?;
-            tell(context, &report, "nothing is wrong with the keys of the cluster")
+            context.give(&report, || text(&report, "nothing is wrong with the keys of the cluster"))
         }
         ClusterCommand::Export { file } => {
             let backup = client.export_cluster()?;
@@ -74,18 +75,9 @@ pub(crate) fn cluster(context: &Context, options: &Cluster) -> Result<u8, Failur
         ClusterCommand::Import { file, yes } => {
             let backup = read(file)?;
             let report = client.import_cluster(&ImportRequest { backup, carry_out: *yes })?;
-            tell(context, &report, "nothing to do")
+            context.give(&report, || text(&report, "nothing to do"))
         }
     }
-}
-
-fn tell(context: &Context, report: &RepairReport, nothing: &str) -> Result<u8, Failure> {
-    if context.json {
-        print_json(report)?;
-        return Ok(0);
-    }
-    print(&text(report, nothing))?;
-    Ok(0)
 }
 
 fn text(report: &RepairReport, nothing: &str) -> String {
@@ -118,17 +110,7 @@ fn cannot_write(file: &Path, why: &str) -> Failure {
 }
 
 fn read(file: &Path) -> Result<ClusterBackup, Failure> {
-    let is_input = file.as_os_str() == "-";
-    let name = if is_input { "standard input".to_owned() } else { file.display().to_string() };
-    let text = if is_input {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = text.map_err(|e| {
-        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its permissions")
-    })?;
+    let (name, text) = read_or_stdin(file)?;
     serde_json::from_str(&text).map_err(|e| {
         let hint = "give a file that `cosched cluster export` wrote";
         Failure::explained(EXIT_REFUSED, &format!("{name} is not a backup of a cluster"), &e.to_string(), hint)

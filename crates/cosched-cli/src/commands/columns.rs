@@ -1,7 +1,7 @@
 //! The columns that lists of jobs can show, and how jobs are sorted by them.
 
 use crate::format;
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::{Cell, Column, Listing, numbers, words};
 use cosched_api::{DecidedMatter, Job, JobState};
 use std::cmp::Ordering;
 
@@ -103,11 +103,11 @@ pub(super) fn named(name: &str) -> Result<&'static JobColumn, String> {
 
 /// What `--format help` prints.
 pub(super) fn help() -> String {
-    let rows: Vec<Vec<Cell>> = ALL
-        .iter()
-        .map(|column| vec![column.name.into(), column.column.title.as_ref().into(), column.about.into()])
-        .collect();
-    render(&[words("COLUMN", 0), words("TITLE", 0), words("CONTENTS", 0)], &rows, None)
+    Listing::of(&ALL)
+        .words("COLUMN", 0, |column| column.name)
+        .words("TITLE", 0, |column| column.column.title.as_ref())
+        .words("CONTENTS", 0, |column| column.about)
+        .render(None)
 }
 
 impl JobColumn {

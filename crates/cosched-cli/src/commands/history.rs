@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::format;
 use crate::jobs::connect;
 use crate::moment;
-use crate::out::{Failure, print, print_json, terminal_width, use_colour};
-use crate::table::{Cell, numbers, render, words};
+use crate::out::{Failure, terminal_width, use_colour};
+use crate::table::Listing;
 use clap::Args;
 use cosched_api::{Client, Job};
 use serde::Serialize;
@@ -68,14 +68,12 @@ pub(crate) fn history(context: &Context, options: &History) -> Result<u8, Failur
     jobs.retain(|job| filter.takes(job));
     jobs.sort_by_key(|job| (job.ended_unix_ms, job.id));
     let (users, total) = totals(&jobs);
-    if context.json {
-        let until_unix_ms = options.until.unwrap_or_else(format::now_unix_ms);
-        print_json(&Report { since_unix_ms: since, until_unix_ms, jobs: &jobs, users: &users, total: &total })?;
-    } else {
+    let until_unix_ms = options.until.unwrap_or_else(format::now_unix_ms);
+    let report = Report { since_unix_ms: since, until_unix_ms, jobs: &jobs, users: &users, total: &total };
+    context.give(&report, || {
         let list = if options.totals { String::new() } else { list(&jobs, terminal_width(), use_colour()) + "\n" };
-        print(&(list + &table_of(&users, &total)))?;
-    }
-    Ok(0)
+        list + &table_of(&users, &total)
+    })
 }
 
 /// All jobs that ended in an interval, page by page.
@@ -112,32 +110,20 @@ fn totals(jobs: &[Job]) -> (BTreeMap<String, Total>, Total) {
 }
 
 fn list(jobs: &[Job], width: Option<usize>, colour: bool) -> String {
-    let columns: Vec<&JobColumn> = COLUMNS.iter().filter_map(|name| named(name).ok()).collect();
-    let rows: Vec<Vec<Cell>> =
-        jobs.iter().map(|job| columns.iter().map(|column| column.cell(job, colour)).collect()).collect();
-    render(&columns.iter().map(|column| column.column.clone()).collect::<Vec<_>>(), &rows, width)
+    let columns = COLUMNS.iter().filter_map(|name| named(name).ok());
+    let add = |list: Listing<_>, of: &JobColumn| list.column(of.column.clone(), |job| of.cell(job, colour));
+    columns.fold(Listing::of(jobs), add).render(width)
 }
 
 fn table_of(users: &BTreeMap<String, Total>, total: &Total) -> String {
-    let columns = [
-        words("USER", 0),
-        numbers("JOBS", 0),
-        numbers("CPU TIME", 0),
-        numbers("ELAPSED", 0),
-        numbers("CPUS x ELAPSED", 0),
-    ];
-    let row = |name: &str, total: &Total| -> Vec<Cell> {
-        let time = |ms| format::duration_ms(ms).into();
-        vec![
-            name.into(),
-            total.jobs.to_string().into(),
-            time(total.cpu_time_ms),
-            time(total.elapsed_ms),
-            time(total.cpu_elapsed_ms),
-        ]
-    };
-    let all = users.iter().map(|(name, total)| row(name, total)).chain([row("all", total)]);
-    render(&columns, &all.collect::<Vec<_>>(), None)
+    let users = users.iter().map(|(name, total)| (name.as_str(), total));
+    Listing::of(users.chain([("all", total)]))
+        .words("USER", 0, |(name, _)| name)
+        .numbers("JOBS", 0, |(_, of)| of.jobs.to_string())
+        .numbers("CPU TIME", 0, |(_, of)| format::duration_ms(of.cpu_time_ms))
+        .numbers("ELAPSED", 0, |(_, of)| format::duration_ms(of.elapsed_ms))
+        .numbers("CPUS x ELAPSED", 0, |(_, of)| format::duration_ms(of.cpu_elapsed_ms))
+        .render(None)
 }
 
 #[cfg(test)]

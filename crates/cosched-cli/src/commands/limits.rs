@@ -1,40 +1,36 @@
 //! `cosched limits`: a user's limits and present usage.
 
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, terminal_width};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::out::{Failure, terminal_width};
+use crate::table::Listing;
 use crate::{format, jobs};
 use cosched_api::{Limit, LimitList};
-
-const COLUMNS: [Column; 3] = [words("LIMIT", 0), numbers("USED", 0), numbers("MOST", 0)];
 
 /// `cosched limits`.
 pub(crate) fn limits(context: &Context) -> Result<u8, Failure> {
     let list = jobs::connect(context)?.limits()?;
-    if context.json {
-        print_json(&list)?
-    } else {
-        print(&text(&list, terminal_width()))?
-    }
-    Ok(0)
+    context.give(&list, || text(&list, terminal_width()))
 }
 
 fn text(list: &LimitList, width: Option<usize>) -> String {
-    let rows: Vec<Vec<Cell>> = list.limits.iter().map(row).collect();
     let of = format!("{} (uid {})", list.user, list.uid);
     let whose = match list.exempt {
         true => format!("{of} is an administrator: these limits apply to other users\n"),
         false => format!("limits of {of}\n"),
     };
-    whose + &render(&COLUMNS, &rows, width)
+    let table = Listing::of(&list.limits)
+        .words("LIMIT", 0, |limit| shown(limit).0)
+        .numbers("USED", 0, |limit| shown(limit).1(limit.used))
+        .numbers("MOST", 0, |limit| limit.max.map_or("none".to_owned(), shown(limit).1));
+    whose + &table.render(width)
 }
 
-fn row(limit: &Limit) -> Vec<Cell> {
-    let (name, show): (&str, fn(u64) -> String) = match limit.name.strip_suffix("_bytes") {
+/// The name without its unit, and how its values are written.
+fn shown(limit: &Limit) -> (&str, fn(u64) -> String) {
+    match limit.name.strip_suffix("_bytes") {
         Some(name) => (name, format::size),
         None => (&limit.name, format::grouped),
-    };
-    vec![name.into(), show(limit.used).into(), limit.max.map_or("none".to_owned(), show).into()]
+    }
 }
 
 #[cfg(test)]

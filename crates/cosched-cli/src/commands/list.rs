@@ -4,7 +4,7 @@ use super::columns::{self, JobColumn, named, reason};
 use super::options::Ps;
 use super::select::Filter;
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, say, terminal_width, use_colour};
+use crate::out::{Failure, print, say, terminal_width, use_colour};
 use crate::table::{Cell, render};
 use crate::{format, jobs};
 use cosched_api::{Job, JobList, JobState};
@@ -29,7 +29,7 @@ pub(crate) fn ps(context: &Context, options: &Ps) -> Result<u8, Failure> {
     let shown = shown.into_iter().map(named).collect::<Result<Vec<&JobColumn>, String>>().map_err(wrong)?;
     let sort = options.sort.iter().map(|word| sort_key(word)).collect::<Result<Vec<_>, String>>().map_err(wrong)?;
     let mut client = jobs::connect(context)?;
-    let ended = options.state.iter().any(|state| matches!(state, JobState::Ended | JobState::Lost));
+    let ended = options.state.iter().any(|state| state.has_ended());
     let mut list = client.jobs(options.all || ended)?.jobs;
     let filter = Filter { users: &options.user, states: &options.state, ..Filter::default() };
     list.retain(|job| filter.takes(job));
@@ -37,11 +37,8 @@ pub(crate) fn ps(context: &Context, options: &Ps) -> Result<u8, Failure> {
         let orders = sort.iter().map(|(column, descending)| column.compare(a, b, *descending));
         orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
     });
-    if context.json {
-        print_json(&JobList { jobs: list })?;
-    } else {
-        print(&table(&list, &shown, options.format.is_empty(), terminal_width(), use_colour()))?;
-    }
+    let list = JobList { jobs: list };
+    context.give(&list, || table(&list.jobs, &shown, options.format.is_empty(), terminal_width(), use_colour()))?;
     if let Some(cluster) = jobs::without_store(&mut client) {
         say(&format!(
             "the store of cluster {cluster} does not answer: the list shows the jobs that this daemon knows; jobs on \

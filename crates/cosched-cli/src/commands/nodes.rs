@@ -4,8 +4,8 @@ use super::options::Nodes;
 use crate::context::Context;
 use crate::format;
 use crate::jobs::{connect, patiently};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
-use crate::table::{numbers, render, words};
+use crate::out::{EXIT_REFUSED, Failure, say};
+use crate::table::Listing;
 use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
 use serde::Serialize;
 
@@ -27,17 +27,17 @@ pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
     let (nodes, cluster) = status_of_cluster(&status)?;
     // Without the store, the loads of the other nodes are unknown; the list of nodes is known all the same.
     let loads = client.loads().map(|list| list.nodes).unwrap_or_default();
-    if context.json {
-        let both = |node| Both { node, measured: loads.iter().find(|load| load.name == node.name) };
-        print_json(&nodes.iter().map(both).collect::<Vec<_>>())?;
-    } else {
-        print(&text(nodes, &loads, cluster, format::now_unix_ms()))?;
-    }
-    Ok(0)
+    let all = both(nodes, &loads);
+    context.give(&all, || text(&all, cluster, format::now_unix_ms()))
+}
+
+fn both<'a>(nodes: &'a [NodeStatus], loads: &'a [NodeLoad]) -> Vec<Both<'a>> {
+    let both = |node: &'a NodeStatus| Both { node, measured: loads.iter().find(|load| load.name == node.name) };
+    nodes.iter().map(both).collect()
 }
 
 /// What the cluster knows about a node, and the load that the node itself reports.
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 struct Both<'a> {
     #[serde(flatten)]
     node: &'a NodeStatus,
@@ -61,11 +61,11 @@ pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &Clus
     }
 }
 
-fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus, now_unix_ms: u64) -> String {
+fn text(nodes: &[Both<'_>], cluster: &ClusterStatus, now_unix_ms: u64) -> String {
     if cluster.alone {
         let store = if cluster.store_answers { "" } else { "; its queues cannot be written now" };
         let ceiling = format::percent(cluster.ceiling);
-        let tables = (node_table(nodes, loads, now_unix_ms), super::queues::table(&cluster.queues));
+        let tables = (node_table(nodes, now_unix_ms), super::queues::table(&cluster.queues));
         return format!("one machine{store}; gangs have at most {ceiling} of its slots\n\n{}\n{}", tables.0, tables.1);
     }
     let store = if cluster.store_answers { "" } else { ", whose store does not answer" };
@@ -75,48 +75,37 @@ fn text(nodes: &[NodeStatus], loads: &[NodeLoad], cluster: &ClusterStatus, now_u
         cluster.name,
         cluster.plan_generation,
         format::percent(cluster.ceiling),
-        node_table(nodes, loads, now_unix_ms),
+        node_table(nodes, now_unix_ms),
         super::queues::table(&cluster.queues)
     )
 }
 
-fn node_table(nodes: &[NodeStatus], loads: &[NodeLoad], now_unix_ms: u64) -> String {
-    let columns = [
-        words("NODE", 0),
-        words("STATE", 0),
-        numbers("CPUS", 0),
-        numbers("MEM", 1),
-        numbers("LOAD", 1),
-        numbers("FREE", 2),
-        numbers("OTHERS", 2),
-        words("CLOCK", 2),
-        words("VERSION", 3),
-    ];
-    let row = |node: &NodeStatus| {
-        let state = match (node.alive, node.drains) {
-            (false, _) => match node.silent_since_unix_ms {
-                Some(since) => format!("silent {}", format::duration_ms(now_unix_ms.saturating_sub(since))),
-                None => format::gone(node.gone_since_unix_ms, now_unix_ms),
-            },
-            (true, true) => "drains".to_owned(),
-            (true, false) => "up".to_owned(),
-        };
-        let measured = loads.iter().find(|load| load.name == node.name);
-        let synchronised = node.clock.as_ref().and_then(|clock| clock.synchronised);
-        let clock = synchronised.map_or("-", |good| if good { "good" } else { "not synchronised" });
-        vec![
-            node.name.as_str().into(),
-            state.into(),
-            format::or_dash(node.alive.then(|| node.cpus.to_string())).into(),
-            format::or_dash(node.memory_bytes.map(format::size)).into(),
-            format::or_dash(measured.map(|load| format!("{:.2}", load.load_1min))).into(),
-            format::or_dash(measured.map(|load| format::size(load.memory_available_bytes))).into(),
-            format::or_dash(node.load.map(|load| format!("{load:.0}"))).into(),
-            clock.into(),
-            format::or_dash(node.version.clone()).into(),
-        ]
+fn node_table(nodes: &[Both<'_>], now_unix_ms: u64) -> String {
+    let state = |node: &NodeStatus| match (node.alive, node.drains) {
+        (false, _) => match node.silent_since_unix_ms {
+            Some(since) => format!("silent {}", format::duration_ms(now_unix_ms.saturating_sub(since))),
+            None => format::gone(node.gone_since_unix_ms, now_unix_ms),
+        },
+        (true, true) => "drains".to_owned(),
+        (true, false) => "up".to_owned(),
     };
-    render(&columns, &nodes.iter().map(row).collect::<Vec<_>>(), None)
+    let clock = |node: &NodeStatus| match node.clock.as_ref().and_then(|clock| clock.synchronised) {
+        None => "-",
+        Some(true) => "good",
+        Some(false) => "not synchronised",
+    };
+    let free = |load: &NodeLoad| format::size(load.memory_available_bytes);
+    Listing::of(nodes)
+        .words("NODE", 0, |of| of.node.name.as_str())
+        .words("STATE", 0, |of| state(of.node))
+        .numbers("CPUS", 0, |of| format::or_dash(of.node.alive.then(|| of.node.cpus.to_string())))
+        .numbers("MEM", 1, |of| format::or_dash(of.node.memory_bytes.map(format::size)))
+        .numbers("LOAD", 1, |of| format::or_dash(of.measured.map(|load| format!("{:.2}", load.load_1min))))
+        .numbers("FREE", 2, |of| format::or_dash(of.measured.map(free)))
+        .numbers("OTHERS", 2, |of| format::or_dash(of.node.load.map(|load| format!("{load:.0}"))))
+        .words("CLOCK", 2, |of| clock(of.node))
+        .words("VERSION", 3, |of| format::or_dash(of.node.version.clone()))
+        .render(None)
 }
 
 #[cfg(test)]
@@ -179,7 +168,7 @@ mod tests {
             ..node.clone()
         };
         assert_eq!(
-            text(&[node.clone(), gone], std::slice::from_ref(&load), &cluster, 197_000),
+            text(&both(&[node.clone(), gone], std::slice::from_ref(&load)), &cluster, 197_000),
             "cluster c, whose store does not answer; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
              NODE  STATE       CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
              a     drains         2  1.0G  1.26  512M       3  -      -\n\
@@ -188,7 +177,7 @@ mod tests {
              night  exclusive        2        0     1.0G         -     1m30s          -         -  all users\n"
         );
         let alone = ClusterStatus { alone: true, store_answers: true, ..cluster };
-        let text = text(&[node], &[load], &alone, 0);
+        let text = text(&both(&[node], &[load]), &alone, 0);
         assert!(text.starts_with("one machine; gangs have at most 80% of its slots\n\nNODE"), "{text}");
     }
 }

@@ -82,14 +82,6 @@ pub(crate) struct Jobs {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = crate::commands::help::RELEASE)]
-pub(crate) struct Release {
-    /// Ids or names
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
-}
-
-#[derive(Args, Debug)]
 #[command(after_help = crate::commands::help::STATUS)]
 pub(crate) struct Status {
     /// Refresh twice a second until interrupted
@@ -113,11 +105,7 @@ pub(crate) struct Kill {
     pub(crate) nine: bool,
 
     #[command(flatten)]
-    pub(crate) selection: Selection,
-
-    /// Ids or names
-    #[arg(required_unless_present_any = SELECTED_BY, conflicts_with_all = SELECTED_BY, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
+    pub(crate) which: Steer,
 }
 
 #[derive(Args, Debug)]

@@ -1,7 +1,7 @@
 //! Man pages, completions, versions and metrics.
 
 use crate::context::Context;
-use crate::out::{EXIT_REFUSED, Failure, print, print_json};
+use crate::out::{EXIT_REFUSED, Failure, print};
 use clap::Command;
 use cosched_api::{ClientError, ErrorCode, SocketChoice};
 use std::io;
@@ -54,12 +54,7 @@ pub(crate) fn metrics(context: &Context) -> Result<u8, Failure> {
         ),
         _ => error.into(),
     })?;
-    if context.json {
-        print_json(&serde_json::json!({ "format": "openmetrics-1.0.0", "text": text }))?;
-    } else {
-        print(&text)?;
-    }
-    Ok(0)
+    context.give(&serde_json::json!({ "format": "openmetrics-1.0.0", "text": text }), || text.clone())
 }
 
 /// `cosched version`: this command's, and the daemon's if one runs.
@@ -67,11 +62,8 @@ pub(crate) fn version(context: &Context) -> Result<u8, Failure> {
     let own = env!("CARGO_PKG_VERSION");
     let status = SocketChoice::find(context.socket.clone()).connect().and_then(|mut client| client.status());
     let daemon = status.ok().map(|status| status.version);
-    if context.json {
-        print_json(&serde_json::json!({ "cosched": own, "coschedd": daemon }))?;
-    } else {
+    context.give(&serde_json::json!({ "cosched": own, "coschedd": daemon }), || {
         let daemon = daemon.map_or("coschedd: not running".to_owned(), |version| format!("coschedd {version}"));
-        print(&format!("cosched {own}\n{daemon}\n"))?;
-    }
-    Ok(0)
+        format!("cosched {own}\n{daemon}\n")
+    })
 }

@@ -3,16 +3,16 @@
 use super::nodes::status_of_cluster;
 use crate::context::Context;
 use crate::format;
+use crate::input::read_or_stdin;
 use crate::jobs::{connect, patiently};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
-use crate::table::{numbers, render, words};
+use crate::table::Listing;
 use clap::{Args, Subcommand};
 use cosched_api::{
     ClassShares, ClusterStatus, FairShare, FairShareTable, Queue, QueueStatus, QueueTable, QueuesRequest,
 };
 use serde::Deserialize;
 use std::fmt::Write;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -95,33 +95,18 @@ fn shares(shares: ClassShares) -> String {
 
 /// The queues as a table; `cosched nodes` has it, too.
 pub(super) fn table(queues: &[QueueStatus]) -> String {
-    let columns = [
-        words("QUEUE", 0),
-        words("KIND", 0),
-        numbers("WAITING", 0),
-        numbers("STARTED", 0),
-        numbers("MEM MAX", 1),
-        numbers("DISK MAX", 2),
-        numbers("TIME MAX", 1),
-        numbers("USER JOBS", 2),
-        numbers("USER MEM", 2),
-        words("FOR", 0),
-    ];
-    let row = |queue: &QueueStatus| {
-        vec![
-            queue.name.as_str().into(),
-            if queue.exclusive { "exclusive" } else { "shared" }.into(),
-            queue.waiting.to_string().into(),
-            queue.running.to_string().into(),
-            format::or_dash(queue.memory_bytes_max.map(format::size)).into(),
-            format::or_dash(queue.disk_bytes_max.map(format::size)).into(),
-            format::or_dash(queue.time_ms_max.map(format::duration_ms)).into(),
-            format::or_dash(queue.jobs_max_per_user.map(|jobs| jobs.to_string())).into(),
-            format::or_dash(queue.memory_bytes_max_per_user.map(format::size)).into(),
-            whose(queue).into(),
-        ]
-    };
-    render(&columns, &queues.iter().map(row).collect::<Vec<_>>(), None)
+    Listing::of(queues)
+        .words("QUEUE", 0, |queue| queue.name.as_str())
+        .words("KIND", 0, |queue| if queue.exclusive { "exclusive" } else { "shared" })
+        .numbers("WAITING", 0, |queue| queue.waiting.to_string())
+        .numbers("STARTED", 0, |queue| queue.running.to_string())
+        .numbers("MEM MAX", 1, |queue| format::or_dash(queue.memory_bytes_max.map(format::size)))
+        .numbers("DISK MAX", 2, |queue| format::or_dash(queue.disk_bytes_max.map(format::size)))
+        .numbers("TIME MAX", 1, |queue| format::or_dash(queue.time_ms_max.map(format::duration_ms)))
+        .numbers("USER JOBS", 2, |queue| format::or_dash(queue.jobs_max_per_user.map(|jobs| jobs.to_string())))
+        .numbers("USER MEM", 2, |queue| format::or_dash(queue.memory_bytes_max_per_user.map(format::size)))
+        .words("FOR", 0, whose)
+        .render(None)
 }
 
 /// The users who may use a queue.
@@ -168,20 +153,11 @@ struct File {
 type Tables = (Vec<Queue>, Option<FairShare>);
 
 fn read(path: &Path) -> Result<Tables, Failure> {
-    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    let wrong =
-        |why: &str, hint: &str| Failure::explained(EXIT_REFUSED, &format!("{name} has no valid queues"), why, hint);
-    let text = match path.as_os_str() == "-" {
-        true => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text)
-        }
-        false => std::fs::read_to_string(path),
-    };
-    let text = text.map_err(|e| {
-        Failure::explained(1, &format!("{name} cannot be read"), &e.to_string(), "check the path and its permissions")
-    })?;
-    queues_of(&text).map_err(|why| wrong(&why, "`cosched queues --toml` prints an example of the format"))
+    let (name, text) = read_or_stdin(path)?;
+    queues_of(&text).map_err(|why| {
+        let hint = "`cosched queues --toml` prints an example of the format";
+        Failure::explained(EXIT_REFUSED, &format!("{name} has no valid queues"), &why, hint)
+    })
 }
 
 fn queues_of(text: &str) -> Result<Tables, String> {

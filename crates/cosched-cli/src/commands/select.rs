@@ -1,7 +1,7 @@
 //! Jobs selected by user, name or state, for the commands that change several at a time.
 
 use super::each::each;
-use super::options::Selection;
+use super::options::{Selection, Steer};
 use crate::context::Context;
 use crate::jobs::connect;
 use crate::out::{EXIT_NO_JOB, Failure, say};
@@ -30,7 +30,7 @@ impl Filter<'_> {
 /// given. `deed` describes the change, as "send TERM to".
 pub(super) fn change(
     context: &Context,
-    (words, selection): (&[String], &Selection),
+    Steer { selection, jobs: words }: &Steer,
     fit: &[JobState],
     deed: &str,
     request: impl Fn(&mut Client, u64) -> Result<Job, ClientError> + Sync,

@@ -23,13 +23,13 @@ const SIGKILL: i32 = 9;
 /// `cosched suspend JOB…`.
 pub(crate) fn suspend(context: &Context, options: &Steer) -> Result<u8, Failure> {
     let fit = [JobState::Running, JobState::Asleep, JobState::Dropped];
-    change(context, (&options.jobs, &options.selection), &fit, "suspend", Client::suspend)
+    change(context, options, &fit, "suspend", Client::suspend)
 }
 
 /// `cosched resume JOB…`.
 pub(crate) fn resume(context: &Context, options: &Steer) -> Result<u8, Failure> {
     let fit = [JobState::Suspended, JobState::Dropped];
-    change(context, (&options.jobs, &options.selection), &fit, "resume", Client::resume)
+    change(context, options, &fit, "resume", Client::resume)
 }
 
 /// `cosched release JOB…`.
@@ -40,10 +40,9 @@ pub(crate) fn release(context: &Context, words: &[String]) -> Result<u8, Failure
 /// `cosched kill JOB…`.
 pub(crate) fn kill(context: &Context, options: &Kill) -> Result<u8, Failure> {
     let request = kill_request(options);
-    let fit = JobState::ALL.into_iter().filter(|state| !matches!(state, JobState::Ended | JobState::Lost));
+    let fit = JobState::ALL.into_iter().filter(|state| !state.has_ended());
     let deed = format!("send {} to", format::signal(request.signal));
-    let jobs = (&*options.jobs, &options.selection);
-    change(context, jobs, &fit.collect::<Vec<_>>(), &deed, |client, id| client.kill(id, &request))
+    change(context, &options.which, &fit.collect::<Vec<_>>(), &deed, |client, id| client.kill(id, &request))
 }
 
 fn kill_request(options: &Kill) -> KillRequest {
@@ -151,7 +150,7 @@ pub(super) fn exit_code(job: &Job) -> Result<u8, Failure> {
 fn until_ended(client: &mut Client, id: u64) -> Result<Job, ClientError> {
     loop {
         let job = client.wait(id, POLL_TIME)?;
-        if matches!(job.state, JobState::Ended | JobState::Lost) {
+        if job.state.has_ended() {
             return Ok(job);
         }
         // So that a daemon that answers at once does not make this a busy loop.
@@ -173,7 +172,8 @@ mod tests {
     #[test]
     fn kill_has_the_grace_of_its_kind() {
         let kill = |signal, grace, nine| {
-            kill_request(&Kill { signal, grace, nine, selection: Default::default(), jobs: Vec::new() })
+            let which = Steer { selection: Default::default(), jobs: Vec::new() };
+            kill_request(&Kill { signal, grace, nine, which })
         };
         assert_eq!(kill(None, None, false), KillRequest { signal: 15, grace_ms: Some(5000), here: false });
         assert_eq!(kill(Some(10), None, false), KillRequest { signal: 10, grace_ms: None, here: false });

@@ -1,8 +1,11 @@
 //! The demo's table and its one-sentence summary, computed from the numbers.
 
+use super::machine_policy;
 use super::measure::Time;
 use super::options::Arm;
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::format::or_dash;
+use crate::table::Listing;
+use cosched_api::Policy;
 use std::collections::BTreeMap;
 
 /// Ratios closer to 1 than this count as no difference: repeated runs vary by as much.
@@ -36,11 +39,7 @@ pub(crate) struct Line {
 }
 
 pub(crate) fn arm_name(arm: Arm) -> &'static str {
-    match arm {
-        Arm::Linux => "linux",
-        Arm::Local => "local",
-        Arm::Gang => "gang",
-    }
+    machine_policy(arm).map_or("linux", Policy::name)
 }
 
 impl Results {
@@ -74,29 +73,17 @@ impl Results {
     }
 }
 
-const COLUMNS: [Column; 6] = [
-    numbers("JOBS", 0),
-    words("POLICY", 0),
-    numbers("TIME", 0),
-    numbers("SLOWDOWN", 0),
-    numbers("IDEAL", 0),
-    numbers("TIME/LINUX", 0),
-];
-
 /// The table for people.
 pub(crate) fn table(lines: &[Line]) -> String {
-    let row = |line: &Line| -> Vec<Cell> {
-        let bound = if line.finished { "" } else { ">" };
-        vec![
-            line.jobs.to_string().into(),
-            line.policy.into(),
-            format!("{bound}{:.2}s", line.seconds).into(),
-            format!("{bound}{:.2}", line.slowdown).into(),
-            line.jobs.to_string().into(),
-            line.ratio_to_linux.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")).into(),
-        ]
-    };
-    render(&COLUMNS, &lines.iter().map(row).collect::<Vec<_>>(), None)
+    let bounded = |line: &Line, value: f64| format!("{}{value:.2}", if line.finished { "" } else { ">" });
+    Listing::of(lines)
+        .numbers("JOBS", 0, |line| line.jobs.to_string())
+        .words("POLICY", 0, |line| line.policy)
+        .numbers("TIME", 0, |line| bounded(line, line.seconds) + "s")
+        .numbers("SLOWDOWN", 0, |line| bounded(line, line.slowdown))
+        .numbers("IDEAL", 0, |line| line.jobs.to_string())
+        .numbers("TIME/LINUX", 0, |line| or_dash(line.ratio_to_linux.map(|ratio| format!("{ratio:.2}"))))
+        .render(None)
 }
 
 /// The result in one sentence. `others` is the fraction of the CPU time that processes outside the demo used.

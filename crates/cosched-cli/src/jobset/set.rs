@@ -4,8 +4,8 @@ use super::job::{End, Planned, Running, State, end_all};
 use super::machine::{Busy, oom_kills};
 use super::stage::now_ns;
 use crate::out::Failure;
-use crate::run::signals::Signals;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::run::signals::{Signals, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::AsFd;
@@ -133,12 +133,7 @@ impl Clock {
         let starts = jobs.iter().filter(|job| job.state == State::Ready).map(|job| self.started + job.start);
         let now = Instant::now();
         let due = starts.chain([self.next_sample, self.started + limit, now + TICK]).min().unwrap_or(now);
-        let left = due.saturating_duration_since(now);
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut places, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(e) => Err(e.into()),
-        }
+        poll(&mut places, Some(due.saturating_duration_since(now)))
     }
 
     /// Samples the jobs' memory when it is due, then pauses long enough to keep the cost of sampling low.

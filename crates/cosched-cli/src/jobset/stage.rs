@@ -8,11 +8,12 @@
 use super::directory::SessionDirectory;
 use super::processes::descendants;
 use crate::out::Failure;
+use crate::run::signals::poll;
 use crate::run::{EXIT_FAILED, SESSION};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -186,11 +187,7 @@ impl Job {
         if self.has_harness && self.ending.is_none() {
             places.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
         }
-        let again = Timespec { tv_sec: 0, tv_nsec: AGAIN.subsec_nanos().into() };
-        match poll(&mut places, self.ending.map(|_| &again)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        poll(&mut places, self.ending.map(|_| AGAIN))?;
         let harness_gone = places.get(1).is_some_and(|place| !place.revents().is_empty());
         let mut told = false;
         while let Ok(Some(info)) = self.signals.read_signal() {

@@ -4,8 +4,8 @@ use super::help;
 use super::source::Source;
 use crate::bench::measured::{not_valid, read};
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, terminal_width};
-use crate::table::{Cell, Column, numbers, render};
+use crate::out::{Failure, terminal_width};
+use crate::table::Listing;
 use clap::Args;
 use cosched_model::Job;
 use cosched_model::errors::{Errors, Measured, slowdown_by_utilisation, split};
@@ -88,12 +88,7 @@ pub(crate) fn errors(context: &Context, options: &ErrorsOf) -> Result<u8, Failur
         results,
         left_out,
     };
-    if context.json {
-        print_json(&report)?
-    } else {
-        print(&page(&report))?
-    }
-    Ok(0)
+    context.give(&report, || page(&report))
 }
 
 fn policy_of(bench: &Bench, options: &ErrorsOf) -> Result<String, Failure> {
@@ -118,30 +113,18 @@ fn row(outcome: &Outcome, single: &Single, share: f64, job: &Job) -> Option<Row>
     Some(Row { measured, model, errors: split(&measured, model) })
 }
 
-const COLUMNS: [Column; 8] = [
-    numbers("JOBS", 0),
-    numbers("JOB s_j", 0),
-    numbers("CPU s_j", 0),
-    numbers("ERROR A.2", 0),
-    numbers("PHASE s_j", 0),
-    numbers("MODEL s_j", 0),
-    numbers("ERROR TOTAL", 0),
-    numbers("ERROR A.1", 0),
-];
-
 fn page(report: &Report<'_>) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let two = |value: f64| format!("{value:.2}");
-    let rows: Vec<Vec<Cell>> = report
-        .results
-        .iter()
-        .map(|row| {
-            let Row { measured, model, errors } = row;
-            let slowdowns = [two(measured.job), two(measured.cpu), percent(errors.assumption2), two(measured.phase)];
-            let rest = [two(*model), percent(errors.total), percent(errors.assumption1)];
-            [measured.jobs.to_string()].into_iter().chain(slowdowns).chain(rest).map(Cell::from).collect()
-        })
-        .collect();
+    let table = Listing::of(&report.results)
+        .numbers("JOBS", 0, |row| row.measured.jobs.to_string())
+        .numbers("JOB s_j", 0, |row| two(row.measured.job))
+        .numbers("CPU s_j", 0, |row| two(row.measured.cpu))
+        .numbers("ERROR A.2", 0, |row| percent(row.errors.assumption2))
+        .numbers("PHASE s_j", 0, |row| two(row.measured.phase))
+        .numbers("MODEL s_j", 0, |row| two(row.model))
+        .numbers("ERROR TOTAL", 0, |row| percent(row.errors.total))
+        .numbers("ERROR A.1", 0, |row| percent(row.errors.assumption1));
     let phase = report.measured_phase_s.map_or(String::new(), |time| format!(" (main phase {time:.3} s)"));
     let mut text = format!(
         "policy {}: t_1 measured {:.3} s{phase}, model {:.3} s; CPU of a single job {}\n\n",
@@ -150,7 +133,7 @@ fn page(report: &Report<'_>) -> String {
         report.model_time_s,
         percent(report.measured_cpu_share)
     );
-    text.push_str(&render(&COLUMNS, &rows, terminal_width()));
+    text.push_str(&table.render(terminal_width()));
     text.push_str("\nA.1: a process is always ready to run; A.2: cold caches cost nothing.\n");
     if !report.left_out.is_empty() {
         let left: Vec<String> = report.left_out.iter().map(u32::to_string).collect();

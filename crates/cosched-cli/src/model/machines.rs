@@ -3,7 +3,7 @@
 use super::{EXIT_INVALID, help};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json, terminal_width};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::Listing;
 use clap::Args;
 use cosched_api::parse::nearest;
 use cosched_model::Machine;
@@ -48,42 +48,25 @@ fn unknown(name: &str) -> Failure {
     )
 }
 
-const COLUMNS: [Column; 7] = [
-    words("NAME", 0),
-    numbers("CPUS", 0),
-    numbers("MFLOPS", 0),
-    numbers("ALPHA us", 0),
-    numbers("BETA us", 0),
-    numbers("SWITCH us", 0),
-    words("DESCRIPTION", 0),
-];
-
 pub(crate) fn machines(context: &Context, options: &Machines) -> Result<u8, Failure> {
     if let Some(name) = &options.show {
         let text = SHIPPED.iter().find(|(known, _)| known == name).map(|(_, text)| *text);
         print(text.ok_or_else(|| unknown(name))?)?;
         return Ok(0);
     }
-    let all = SHIPPED.iter().filter_map(|(name, _)| shipped(name));
+    let all: Vec<Machine> = SHIPPED.iter().filter_map(|(name, _)| shipped(name)).collect();
     if context.json {
-        for machine in all {
-            print_json(&machine)?;
-        }
+        all.iter().try_for_each(print_json)?;
         return Ok(0);
     }
-    let rows: Vec<Vec<Cell>> = all
-        .map(|machine| {
-            vec![
-                machine.name.into(),
-                machine.cpus_per_node.to_string().into(),
-                format!("{:.0}", 1e3 / machine.compute.flop_ns_level3).into(),
-                machine.network.alpha_us.to_string().into(),
-                machine.network.beta_us_per_word.to_string().into(),
-                machine.context_switch_us.to_string().into(),
-                machine.description.into(),
-            ]
-        })
-        .collect();
-    print(&render(&COLUMNS, &rows, terminal_width()))?;
+    let table = Listing::of(&all)
+        .words("NAME", 0, |machine| machine.name.as_str())
+        .numbers("CPUS", 0, |machine| machine.cpus_per_node.to_string())
+        .numbers("MFLOPS", 0, |machine| format!("{:.0}", 1e3 / machine.compute.flop_ns_level3))
+        .numbers("ALPHA us", 0, |machine| machine.network.alpha_us.to_string())
+        .numbers("BETA us", 0, |machine| machine.network.beta_us_per_word.to_string())
+        .numbers("SWITCH us", 0, |machine| machine.context_switch_us.to_string())
+        .words("DESCRIPTION", 0, |machine| machine.description.as_str());
+    print(&table.render(terminal_width()))?;
     Ok(0)
 }

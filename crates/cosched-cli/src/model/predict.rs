@@ -3,12 +3,13 @@
 use super::help;
 use super::source::Source;
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, terminal_width};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::out::{Failure, terminal_width};
+use crate::table::Listing;
 use clap::Args;
 use cosched_model::{Job, Kind, Term};
 use cosched_study::predict::{Detail, Predicted, Subject};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 #[derive(Args, Debug)]
 #[command(after_help = help::PREDICT)]
@@ -23,31 +24,23 @@ pub(crate) struct Predict {
 }
 
 /// `--json`.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Report<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     grid: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<&'a str>,
     time_s: f64,
     /// One job alone: with the CPU time of messages, without that of switches.
     cpu_share: f64,
     /// One of several jobs: with switches.
     shared_cpu_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     compute_share: Option<f64>,
     crossing_jobs: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     context_switch_us: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pollution_us: Option<f64>,
     #[serde(skip_serializing_if = "<[Term]>::is_empty")]
     terms: &'a [Term],
@@ -73,12 +66,7 @@ pub(crate) fn predict(context: &Context, options: &Predict) -> Result<u8, Failur
             "give --machine, --program, --n and --grid, or --machine and --profile, or --t1 and --cpu-share; see `cosched model predict --help`",
         )
     })?;
-    if context.json {
-        print_json(&report(&predicted, &options.jobs))?;
-    } else {
-        print(&page(&predicted, &options.jobs))?;
-    }
-    Ok(0)
+    context.give(&report(&predicted, &options.jobs), || page(&predicted, &options.jobs))
 }
 
 fn outcomes(job: &Job, jobs: &[u32]) -> Vec<Outcome> {
@@ -126,18 +114,6 @@ fn report<'a>(predicted: &'a Predicted, jobs: &[u32]) -> Report<'a> {
     }
 }
 
-const TERMS: [Column; 6] = [
-    words("TERM", 0),
-    words("KIND", 2),
-    numbers("MESSAGES", 1),
-    numbers("WORDS", 1),
-    numbers("TIME s", 0),
-    numbers("CPU s", 0),
-];
-
-const RESULTS: [Column; 5] =
-    [numbers("JOBS", 0), numbers("LOCAL t_j s", 0), numbers("s_j", 0), numbers("GANG t_j s", 0), numbers("s_j", 0)];
-
 fn page(predicted: &Predicted, jobs: &[u32]) -> String {
     let job = &predicted.job;
     let mut text = String::new();
@@ -148,20 +124,13 @@ fn page(predicted: &Predicted, jobs: &[u32]) -> String {
         }
     }
     text.push_str(&format!("the CPUs are full from {:.2} jobs on\n\n", job.crossing()));
-    let rows: Vec<Vec<Cell>> = jobs
-        .iter()
-        .map(|&jobs| {
-            vec![
-                jobs.to_string().into(),
-                format!("{:.3}", job.local_s(jobs)).into(),
-                format!("{:.2}", job.local_slowdown(jobs)).into(),
-                format!("{:.3}", job.gang_s(jobs)).into(),
-                format!("{jobs}.00").into(),
-            ]
-        })
-        .collect();
-    text.push_str(&render(&RESULTS, &rows, terminal_width()));
-    text
+    let results = Listing::of(jobs.iter().copied())
+        .numbers("JOBS", 0, |jobs| jobs.to_string())
+        .numbers("LOCAL t_j s", 0, |jobs| format!("{:.3}", job.local_s(jobs)))
+        .numbers("s_j", 0, |jobs| format!("{:.2}", job.local_slowdown(jobs)))
+        .numbers("GANG t_j s", 0, |jobs| format!("{:.3}", job.gang_s(jobs)))
+        .numbers("s_j", 0, |jobs| format!("{jobs}.00"));
+    text + &results.render(terminal_width())
 }
 
 fn describe(text: &mut String, job: &Job, detail: &Detail) {
@@ -174,21 +143,14 @@ fn describe(text: &mut String, job: &Job, detail: &Detail) {
     };
     text.push_str(&format!("{subject}, {}: t_1 {}\n\n", machine.name, seconds(job.alone_s)));
     let count = |number: f64| if number == 0.0 { String::new() } else { format!("{number:.0}") };
-    let rows: Vec<Vec<Cell>> = cost
-        .terms
-        .iter()
-        .map(|term| {
-            vec![
-                term.name.into(),
-                kind(term.kind).into(),
-                count(term.messages).into(),
-                count(term.words).into(),
-                format!("{:.3}", term.time_s).into(),
-                format!("{:.3}", term.cpu_s).into(),
-            ]
-        })
-        .collect();
-    text.push_str(&render(&TERMS, &rows, terminal_width()));
+    let terms = Listing::of(&cost.terms)
+        .words("TERM", 0, |term| term.name)
+        .words("KIND", 2, |term| kind(term.kind))
+        .numbers("MESSAGES", 1, |term| count(term.messages))
+        .numbers("WORDS", 1, |term| count(term.words))
+        .numbers("TIME s", 0, |term| format!("{:.3}", term.time_s))
+        .numbers("CPU s", 0, |term| format!("{:.3}", term.cpu_s));
+    text.push_str(&terms.render(terminal_width()));
     text.push_str(&format!(
         "\nCPU of one job {:.1} % ({:.1} % without messages); of one among several {:.1} %, with {:.0} switches of {:.3} us\n",
         percent(cost.cpu_s(), job),

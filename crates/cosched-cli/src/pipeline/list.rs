@@ -3,20 +3,9 @@
 use crate::context::Context;
 use crate::format;
 use crate::out::{Failure, plain, print, print_json, terminal_width};
-use crate::table::{Cell, Column, numbers, render, words};
-use cosched_pipeline::live::{self, Listed};
+use crate::table::Listing;
+use cosched_pipeline::live::{self, Listed, Snapshot};
 use serde_json::{Value, json};
-
-const COLUMNS: [Column; 8] = [
-    numbers("PID", 0),
-    words("NAME", 0),
-    numbers("UID", 4),
-    numbers("UP", 1),
-    numbers("BLOCKS", 1),
-    numbers("OF BEST", 2),
-    words("LIMITS", 3),
-    words("COMMAND", 0),
-];
 
 /// Prints all pipelines that this user may see.
 pub(super) fn list(context: &Context) -> Result<u8, Failure> {
@@ -26,34 +15,26 @@ pub(super) fn list(context: &Context) -> Result<u8, Failure> {
     } else if all.is_empty() {
         crate::out::say("no pipeline with the option `serve` is running");
     } else {
-        let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-        print(&render(&COLUMNS, &rows, terminal_width()))?;
+        print(&table(&all).render(terminal_width()))?;
     }
     Ok(0)
 }
 
-fn row(one: &Listed) -> Vec<Cell> {
-    let pid = one.pid.to_string();
-    match &one.answer {
-        Ok(live) => {
-            let report = &live.report;
-            vec![
-                pid.into(),
-                plain(&report.name).into(),
-                live.uid.to_string().into(),
-                format::duration_ms((report.elapsed_s * 1e3) as u64).into(),
-                report.rounds.to_string().into(),
-                format::percent(report.efficiency()).into(),
-                plain(&report.bound.limiting).into(),
-                plain(&live.command).into(),
-            ]
-        }
-        Err(silence) => {
-            let unknown = || Cell::from("–");
-            let why = format!("({silence})");
-            vec![pid.into(), unknown(), unknown(), unknown(), unknown(), unknown(), unknown(), why.into()]
-        }
+fn table(all: &[Listed]) -> Listing<&Listed> {
+    fn known(of: fn(&Snapshot) -> String) -> impl Fn(&Listed) -> String {
+        move |one| one.answer.as_ref().map_or_else(|_| "–".to_owned(), of)
     }
+    Listing::of(all)
+        .numbers("PID", 0, |one| one.pid.to_string())
+        .words("NAME", 0, known(|live| plain(&live.report.name)))
+        .numbers("UID", 4, known(|live| live.uid.to_string()))
+        .numbers("UP", 1, known(|live| format::duration_ms((live.report.elapsed_s * 1e3) as u64)))
+        .numbers("BLOCKS", 1, known(|live| live.report.rounds.to_string()))
+        .numbers("OF BEST", 2, known(|live| format::percent(live.report.efficiency())))
+        .words("LIMITS", 3, known(|live| plain(&live.report.bound.limiting)))
+        .words("COMMAND", 0, |one| {
+            one.answer.as_ref().map_or_else(|silence| format!("({silence})"), |live| plain(&live.command))
+        })
 }
 
 fn as_json(one: &Listed) -> Value {

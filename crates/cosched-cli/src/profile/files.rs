@@ -1,27 +1,17 @@
 //! Profiles as files, and the files that the ranks of a recorded program wrote.
 
+use crate::input;
 use crate::out::Failure;
 use cosched_study::profile::Profile;
 use std::path::{Path, PathBuf};
 
 /// Reads a profile and checks it.
 pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        let hint = "give the path of a profile, as `cosched record -o FILE -- COMMAND` writes it";
-        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
-    })?;
+    let text = input::read(path, "give the path of a profile, as `cosched record -o FILE -- COMMAND` writes it")?;
     Profile::parse(&text).map_err(|why| {
         let hint = "record it again with this cosched: cosched record -o FILE -- COMMAND";
-        Failure::explained(1, &format!("{shown} is not a profile that can be used"), &why, hint)
+        Failure::explained(1, &format!("{} is not a profile that can be used", path.display()), &why, hint)
     })
-}
-
-/// A profile as its file has it.
-pub(crate) fn text(profile: &Profile) -> Result<String, Failure> {
-    serde_json::to_string(profile)
-        .map(|json| json + "\n")
-        .map_err(|e| Failure::other(format!("cannot write JSON: {e}")))
 }
 
 /// The names and contents of the files that ranks wrote into a directory.
@@ -47,7 +37,7 @@ mod tests {
         let thread = Observed { cpu_ns: u64::MAX, wait_ns: u64::MAX, ..Observed::default() };
         let profile = from_observation(&run, vec![thread], 1.0, u64::MAX as f64 / 1e9, 1);
         let path = dir.path().join("p.json");
-        std::fs::write(&path, text(&profile).unwrap()).unwrap();
+        std::fs::write(&path, crate::out::json_line(&profile).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap(), profile);
         crate::profile::summary(&profile, None);
         for name in ["rank-1-7", "other", "rank-0-9"] {

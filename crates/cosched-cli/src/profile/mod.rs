@@ -5,5 +5,5 @@ mod files;
 mod show;
 
 pub(crate) use command::{ProfileCommand, profile};
-pub(crate) use files::{rank_files, read, text};
+pub(crate) use files::{rank_files, read};
 pub(crate) use show::summary;

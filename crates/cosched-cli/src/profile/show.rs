@@ -1,7 +1,7 @@
 //! A profile for people.
 
-use crate::format::{grouped, short, size};
-use crate::table::{Cell, numbers, render, words};
+use crate::format::{grouped, or_dash, short, size};
+use crate::table::Listing;
 use cosched_study::profile::{By, Function, Profile, Task, iterations, length};
 
 /// The maximum number of tasks shown; the file has all.
@@ -41,38 +41,23 @@ fn head(profile: &Profile) -> String {
 
 fn table(profile: &Profile, width: Option<usize>) -> String {
     let mpi = profile.by == By::Mpi;
-    let mut columns = vec![numbers("TASK", 0), numbers("COMPUTE", 0)];
+    let s = |value: f64| format!("{value:.3} s");
+    let mut table = Listing::of(profile.each.iter().take(TASKS_MAX))
+        .numbers("TASK", 0, |task| task.task.to_string())
+        .numbers("COMPUTE", 0, |task| s(task.compute_s));
     if mpi {
-        columns.extend([numbers("IN MPI", 0), numbers("ON CPU", 3)]);
+        table = table.numbers("IN MPI", 0, |task| s(task.message_s)).numbers("ON CPU", 3, |task| s(task.message_cpu_s));
     }
-    columns.extend([numbers("I/O", 0), numbers("WAITED", 2)]);
+    table = table.numbers("I/O", 0, |task| s(task.io_s)).numbers("WAITED", 2, |task| s(task.wait_s));
     if mpi {
-        let rest = [
-            numbers("MESSAGES", 0),
-            numbers("BYTES", 1),
-            numbers("ITERATIONS", 4),
-            numbers("LINES", 5),
-            words("CALLS", 1),
-        ];
-        columns.extend(rest);
+        table = table
+            .numbers("MESSAGES", 0, |task| grouped(task.messages))
+            .numbers("BYTES", 1, |task| size(task.bytes))
+            .numbers("ITERATIONS", 4, |task| or_dash(iterations(&task.operations).map(grouped)))
+            .numbers("LINES", 5, |task| grouped(length(&task.operations) as u64))
+            .words("CALLS", 1, calls);
     }
-    let s = |value: f64| Cell::from(format!("{value:.3} s"));
-    let row = |task: &Task| {
-        let mut row: Vec<Cell> = vec![task.task.to_string().into(), s(task.compute_s)];
-        if mpi {
-            row.extend([s(task.message_s), s(task.message_cpu_s)]);
-        }
-        row.extend([s(task.io_s), s(task.wait_s)]);
-        if mpi {
-            let iterations = iterations(&task.operations).map_or("-".to_owned(), grouped);
-            row.extend([grouped(task.messages), size(task.bytes), iterations].map(Cell::from));
-            row.push(grouped(length(&task.operations) as u64).into());
-            row.push(calls(task).into());
-        }
-        row
-    };
-    let rows: Vec<Vec<Cell>> = profile.each.iter().take(TASKS_MAX).map(row).collect();
-    render(&columns, &rows, width)
+    table.render(width)
 }
 
 /// The most frequent functions.

@@ -7,8 +7,8 @@ mod shadow;
 
 use crate::context::Context;
 use crate::format::command_line;
-use crate::out::{Failure, print_json, say};
-use crate::profile::{rank_files, summary, text};
+use crate::out::{Failure, json_line, print_json, say};
+use crate::profile::{rank_files, summary};
 use crate::run::waiting::{find_library, preload};
 use crate::run::{EXIT_FAILED, find_program, shell_code};
 use crate::target::Target;
@@ -85,7 +85,7 @@ pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure>
     let exit = shell_code(ended.status);
     let command = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let profile = build(scratch.path(), &Run { command, recorded, host: host(), exit }, ended);
-    let written = text(&profile).and_then(|text| target.write(&text));
+    let written = json_line(&profile).and_then(|text| target.write(&text));
     drop(scratch);
     written.map_err(of_record)?;
     report(context, options, &profile)?;

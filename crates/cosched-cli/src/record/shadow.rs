@@ -2,11 +2,11 @@
 
 use super::look::Looks;
 use crate::out::Failure;
-use crate::run::signals::{Received, Signals, send};
+use crate::run::signals::{Received, Signals, poll, send};
 use crate::run::{EXIT_FAILED, exit_not_executed, wire_status};
 use cosched_api::ExitStatus;
 use cosched_study::profile::Observed;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;
 use std::io;
@@ -69,12 +69,8 @@ fn follow(
     let mut pause = LOOK_FIRST;
     let mut observes = true;
     loop {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
         let mut places = [PollFd::new(signals, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
-        match poll(&mut places, observes.then_some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        poll(&mut places, observes.then_some(pause))?;
         if !places[1].revents().is_empty() {
             return child.wait();
         }

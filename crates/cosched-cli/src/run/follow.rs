@@ -4,7 +4,7 @@
 //! with increasing pauses, and thaws its job when there has been no answer for 300 ms.
 
 use super::thaw::thaw;
-use cosched_api::{Client, ClientError, ErrorCode, Job, JobState, PendingWait};
+use cosched_api::{Client, ClientError, ErrorCode, Job, PendingWait};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ impl<'a> Follow<'a> {
         match answer {
             Ok(job) => {
                 self.away = None;
-                self.ended = matches!(job.state, JobState::Ended | JobState::Lost);
+                self.ended = job.state.has_ended();
                 if !self.ended {
                     // A pause, so that a daemon that answers at once does not make this a busy loop.
                     self.next = Some(Instant::now() + PAUSE_MIN);

@@ -1,7 +1,6 @@
 //! After the command's end: processes that it left still belong to the job.
 
 use super::follow::Follow;
-use super::is_over;
 use super::options::Leftovers;
 use super::signals::Signals;
 use super::watch::wait;
@@ -68,7 +67,7 @@ enum Waits {
 fn tell(client: &mut Client, job: &Job, again: bool) -> Waits {
     let Ok(now) = client.job(job.id) else { return Waits::On };
     let id = job.id;
-    if is_over(&now) {
+    if now.state.has_ended() {
         return Waits::On;
     }
     if now.processes.unwrap_or(0) == 0

@@ -39,12 +39,12 @@ use crate::context::Context;
 use crate::out::{Failure, say};
 use array::Task;
 use cosched_api::{
-    Activation, After, Client, ClientError, ErrorCode, ExitReport, Job, JobRequest, JobState, SocketChoice, activate,
+    Activation, After, Client, ClientError, ErrorCode, ExitReport, Job, JobRequest, OnNodeLoss, SocketChoice, activate,
 };
 use files::{Files, Words};
 use follow::FIRST_POLL_AFTER;
 use gate::Gate;
-use options::{Leftovers, NodeLoss};
+use options::Leftovers;
 use place::{Place, Placed};
 use report::Report;
 use signals::Signals;
@@ -112,7 +112,6 @@ impl<'a> Launch<'a> {
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let mut request = JobRequest {
             command: options.command.iter().map(lossy).collect(),
-            pid: 0,
             name: task
                 .as_ref()
                 .map(|task| format!("{}[{}]", name_of(options), task.index))
@@ -128,15 +127,12 @@ impl<'a> Launch<'a> {
             log_path,
             nodes: options.nodes.clone(),
             queue: options.queue.clone(),
-            on_node_loss: options.on_node_loss.map(Into::into),
-            owner_uid: None,
-            once: false,
-            environment: Vec::new(),
+            on_node_loss: options.on_node_loss,
             ..JobRequest::default()
         };
         options.terms.add_to(&mut request);
         request.after.extend(task.iter().filter_map(|task| Some(After { job: task.after?, ok: false })));
-        if options.on_node_loss == Some(NodeLoss::Requeue) {
+        if options.on_node_loss == Some(OnNodeLoss::Requeue) {
             request.environment = environment(&options.files.env);
         }
         let (argv, leftovers, files) = (&options.command[..], options.leftovers, &options.files);
@@ -232,7 +228,7 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
     let reported = report((&launch.socket, daemon.embedded), &mut client, &job, exit);
     reported.iter().for_each(tell_what_was_killed);
     match reported {
-        Ok(job) if is_over(&job) || job.ended_why.is_some() => tell_why(&job),
+        Ok(job) if job.state.has_ended() || job.ended_why.is_some() => tell_why(&job),
         Ok(job) => leftovers::finish(launch.leftovers, &mut client, &signals, &job),
         Err(error) => say(&format!("the end of job {} could not be reported: {error}", job.id)),
     }
@@ -420,10 +416,6 @@ fn reconnect((socket, embedded): (&SocketChoice, bool), limit: Duration) -> Resu
         SocketChoice::Usual { .. } if embedded => connect_or_start(socket, Some(limit)),
         _ => socket.connect(),
     }
-}
-
-fn is_over(job: &Job) -> bool {
-    matches!(job.state, JobState::Ended | JobState::Lost)
 }
 
 fn cancel(gate: Gate) -> Result<std::process::ExitStatus, Failure> {

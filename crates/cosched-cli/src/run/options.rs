@@ -4,7 +4,8 @@ use super::array::{Array, parse_array};
 use super::files::Files;
 use super::terms::Terms;
 use super::waiting::{WaitOption, parse_strategy, parse_wait};
-use crate::parsers::{class_parser, parse_node, part_of_time, policy_parser};
+use crate::parsers::{class_parser, explained, parse_node, part_of_time, policy_parser};
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use cosched_api::{Class, NodeResources, OnNodeLoss, Policy, Waiting, parse};
 use std::ffi::OsString;
@@ -31,8 +32,8 @@ pub(crate) struct Run {
     pub(crate) queue: Option<String>,
 
     /// In a cluster: what to do on a node failure: kill the job, keep the rest running, or requeue (restart) the job
-    #[arg(long, value_name = "WHAT", value_enum)]
-    pub(crate) on_node_loss: Option<NodeLoss>,
+    #[arg(long, value_name = "WHAT", value_parser = node_loss())]
+    pub(crate) on_node_loss: Option<OnNodeLoss>,
 
     /// At most this part of the time, in whole time slots, as 50%; the job is a gang then, whatever the policy
     #[arg(long, value_name = "PART", value_parser = part_of_time, conflicts_with_all = ["strategy"])]
@@ -106,24 +107,12 @@ fn job_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NodeLoss {
-    /// End its processes on the other nodes
-    Kill,
-    /// Keep its processes on the other nodes running
-    Keep,
-    /// End its processes on the other nodes, and restart it
-    Requeue,
-}
-
-impl From<NodeLoss> for OnNodeLoss {
-    fn from(what: NodeLoss) -> Self {
-        match what {
-            NodeLoss::Kill => Self::Kill,
-            NodeLoss::Keep => Self::Keep,
-            NodeLoss::Requeue => Self::Requeue,
-        }
-    }
+fn node_loss() -> impl TypedValueParser<Value = OnNodeLoss> {
+    explained([
+        ("kill", "End its processes on the other nodes", OnNodeLoss::Kill),
+        ("keep", "Keep its processes on the other nodes running", OnNodeLoss::Keep),
+        ("requeue", "End its processes on the other nodes, and restart it", OnNodeLoss::Requeue),
+    ])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

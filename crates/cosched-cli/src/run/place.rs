@@ -80,7 +80,7 @@ pub(crate) fn wait(
         };
         (away, told_away) = (None, false);
     }
-    if super::is_over(&job) {
+    if job.state.has_ended() {
         super::tell_why(&job);
         return Ok(Placed::Never(None));
     }

@@ -5,9 +5,11 @@
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, Timespec};
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 /// The signals passed on to the command. The terminal's own (SIGTSTP, SIGWINCH) reach it without help.
 const FORWARDED: [Signal; 6] =
@@ -63,6 +65,15 @@ impl AsFd for Signals {
 pub(crate) fn send(pid: Pid, number: i32) {
     if let Some(signal) = rustix::process::Signal::from_named_raw(number) {
         let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Sleeps until a descriptor is ready, a signal handler has run, or the time is over.
+pub(crate) fn poll(places: &mut [PollFd<'_>], time: Option<Duration>) -> io::Result<()> {
+    let time = time.map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() });
+    match rustix::event::poll(places, time.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
     }
 }
 

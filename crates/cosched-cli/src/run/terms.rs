@@ -12,7 +12,7 @@ pub(crate) struct Terms {
     pub(crate) time: Option<Duration>,
 
     /// With --time: how long the job has to end after TERM [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "time")]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, requires = "time")]
     pub(crate) grace: Option<Duration>,
 
     /// Start no earlier than this: 14:30, tomorrow, 2026-12-31T08:00 (local time), or in 30m
@@ -45,12 +45,8 @@ impl Terms {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    parse::duration(text).map_err(|e| e.to_string())
-}
-
 fn positive(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
+    match parse::duration(text).map_err(|e| e.to_string())? {
         Duration::ZERO => Err("give a time above 0, as 2h".to_owned()),
         time => Ok(time),
     }

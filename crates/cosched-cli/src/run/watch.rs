@@ -2,8 +2,8 @@
 
 use super::follow::Follow;
 use super::gate::Pipe;
-use super::signals::{Received, Signals, send};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use super::signals::{Received, Signals, poll, send};
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -87,11 +87,7 @@ pub(crate) fn wait(
     let daemon_place = follow.descriptor().map(|fd| push(&mut places, fd));
     let due = follow.due().into_iter().chain(until).min();
     let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-    let timeout = left.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
-    match poll(&mut places, timeout.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(e) => return Err(e.into()),
-    }
+    poll(&mut places, left)?;
     let ready = |place: Option<usize>| place.is_some_and(|place| !places[place].revents().is_empty());
     Ok(Ready { process: ready(process_place), daemon: ready(daemon_place) })
 }

@@ -3,9 +3,11 @@
 use crate::commands::help;
 use crate::context::Context;
 use crate::format::{duration_s, grouped};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::out::{EXIT_REFUSED, Failure, say};
+use crate::parsers::explained;
 use crate::workload::{input, say_left_out, write_to};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::TypedValueParser;
 use cosched_api::parse::duration;
 use cosched_sim::batch::{
     BatchJob, Dropped, EventOrder, FairShare, Filter, Policy, Schedule, Summary, simulate, simulate_fair, summarise,
@@ -23,16 +25,16 @@ pub(crate) struct Backfill {
     trace: PathBuf,
 
     /// fcfs, easy or easy-sjbf
-    #[arg(long, value_name = "POLICY", value_enum, hide_possible_values = true)]
-    policy: BatchPolicy,
+    #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
+    policy: Policy,
 
     /// Processors of the machine [default: the header's]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..))]
     procs: Option<u32>,
 
     /// When to schedule the queue: after all events of an instant, or after each event
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::All, hide_possible_values = true)]
-    event_order: Order,
+    #[arg(long, value_name = "ORDER", default_value = "all", value_parser = order(), hide_possible_values = true)]
+    event_order: EventOrder,
 
     /// Order the queue by fair share among users, with easy: usage halves in H, and a job is treated as if it arrived up to W later
     #[arg(long, value_name = "H,W", value_parser = fair_share)]
@@ -47,22 +49,19 @@ pub(crate) struct Backfill {
     strict: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum BatchPolicy {
-    /// First come, first served
-    Fcfs,
-    /// EASY backfilling
-    Easy,
-    /// EASY backfilling, shortest candidates first
-    EasySjbf,
+fn policy() -> impl TypedValueParser<Value = Policy> {
+    explained([
+        ("fcfs", "First come, first served", Policy::Fcfs),
+        ("easy", "EASY backfilling", Policy::Easy),
+        ("easy-sjbf", "EASY backfilling, shortest candidates first", Policy::EasySjbf),
+    ])
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Order {
-    /// All ends, all submissions, one pass
-    All,
-    /// A pass after every event
-    One,
+fn order() -> impl TypedValueParser<Value = EventOrder> {
+    explained([
+        ("all", "All ends, all submissions, one pass", EventOrder::All),
+        ("one", "A pass after every event", EventOrder::One),
+    ])
 }
 
 /// The result as JSON.
@@ -86,15 +85,7 @@ struct Output<'a> {
 pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Failure> {
     let (jobs, procs, dropped, cut_to_estimate) = jobs(options)?;
     say_left_out(&dropped.by_reason());
-    let policy = match options.policy {
-        BatchPolicy::Fcfs => Policy::Fcfs,
-        BatchPolicy::Easy => Policy::Easy,
-        BatchPolicy::EasySjbf => Policy::EasySjbf,
-    };
-    let (order, event_order) = match options.event_order {
-        Order::All => (EventOrder::All, "all"),
-        Order::One => (EventOrder::One, "one"),
-    };
+    let (policy, order) = (options.policy, options.event_order);
     let start = Instant::now();
     let schedule = match options.fair_share {
         None => simulate(&jobs, procs, policy, order),
@@ -121,7 +112,7 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
     let output = Output {
         trace: &trace,
         policy: policy.name(),
-        event_order,
+        event_order: if order == EventOrder::All { "all" } else { "one" },
         fair_share: options.fair_share.is_some(),
         procs,
         summary,
@@ -131,12 +122,7 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
         bound_s: cosched_sim::workload::stats::BOUND_S,
         wall_s,
     };
-    if context.json {
-        print_json(&output)?
-    } else {
-        print(&text(&output))?
-    }
-    Ok(0)
+    context.give(&output, || text(&output))
 }
 
 /// `7d,1d`.

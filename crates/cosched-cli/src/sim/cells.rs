@@ -3,7 +3,7 @@
 use super::files::{Output, distinct, is_stdout, writable};
 use super::table;
 use super::workloads::Workloads;
-use crate::out::{Failure, print, print_json, say, terminal_width};
+use crate::out::{Failure, json_line, print, print_json, say, terminal_width};
 use crate::progress::Progress;
 use clap::Args;
 use cosched_sim::report::sweep_report;
@@ -197,18 +197,13 @@ pub(crate) fn give(title: &str, table: &Table, cells: &Cells, json: bool) -> Res
         takes_stdout |= is_stdout(path);
     }
     match (&cells.out, json) {
-        (Some(path), true) => Output::create(path)?.finish(&json_text(table)?)?,
+        (Some(path), true) => Output::create(path)?.finish(&json_line(table)?)?,
         (Some(path), false) => Output::create(path)?.finish(&table::rows(table, None))?,
         (None, _) if takes_stdout => {}
         (None, true) => print_json(table)?,
         (None, false) => print(&table::rows(table, terminal_width()))?,
     }
     Ok(tell_failures(table))
-}
-
-fn json_text(table: &Table) -> Result<String, Failure> {
-    let text = serde_json::to_string(table).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))?;
-    Ok(text + "\n")
 }
 
 /// The maximum number of failures that are reported individually.

@@ -16,7 +16,8 @@ pub(crate) struct RunJson {
     wall_s: f64,
     mean_response_s: Option<f64>,
     mean_wait_s: Option<f64>,
-    cpu_ns: CpuJson,
+    #[serde(with = "CpuJson")]
+    cpu_ns: CpuTime,
     context_switches: u64,
     messages: u64,
     interrupts: u64,
@@ -56,14 +57,21 @@ impl From<Sampled> for SampledJson {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
+#[serde(remote = "CpuTime")]
 struct CpuJson {
-    compute: u64,
-    spin: u64,
-    switch: u64,
-    interrupt: u64,
-    sched: u64,
-    idle: u64,
+    #[serde(rename = "compute")]
+    compute_ns: u64,
+    #[serde(rename = "spin")]
+    spin_ns: u64,
+    #[serde(rename = "switch")]
+    switch_ns: u64,
+    #[serde(rename = "interrupt")]
+    interrupt_ns: u64,
+    #[serde(rename = "sched")]
+    sched_ns: u64,
+    #[serde(rename = "idle")]
+    idle_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,19 +83,6 @@ struct JobJson {
     arrival_ns: u64,
     start_ns: Option<u64>,
     finish_ns: Option<u64>,
-}
-
-impl From<CpuTime> for CpuJson {
-    fn from(cpu: CpuTime) -> CpuJson {
-        CpuJson {
-            compute: cpu.compute_ns,
-            spin: cpu.spin_ns,
-            switch: cpu.switch_ns,
-            interrupt: cpu.interrupt_ns,
-            sched: cpu.sched_ns,
-            idle: cpu.idle_ns,
-        }
-    }
 }
 
 /// The outcome of a run; means are over the jobs that ended or started, utilisations over all CPUs.
@@ -122,7 +117,7 @@ pub(crate) fn outcome(
         wall_s: timed.wall_s,
         mean_response_s: mean_s(|times| times.finish_ns),
         mean_wait_s: mean_s(|times| times.start_ns),
-        cpu_ns: out.cpu.into(),
+        cpu_ns: out.cpu,
         context_switches: out.context_switches,
         messages: out.messages,
         interrupts: out.interrupts,

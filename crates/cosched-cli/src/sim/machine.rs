@@ -1,9 +1,9 @@
 //! Options for what goes beyond the paper's machine, which the general engine simulates.
 
 use super::model::{Cost, cost_ms, cost_us};
-use crate::parsers::{named, positive_time};
+use crate::parsers::{explained, named, positive_time};
+use clap::Args;
 use clap::builder::TypedValueParser;
-use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Finer, Live, NodeModel, Spin};
 use cosched_sim::{Params, Policy, Sharing, Wait};
 
@@ -12,8 +12,8 @@ use cosched_sim::{Params, Policy, Sharing, Wait};
 #[command(next_help_heading = "Beyond the paper's machine")]
 pub(crate) struct Machine {
     /// The local scheduler of a node: paper (60 levels) or linux (EEVDF: virtual deadlines)
-    #[arg(long = "model", value_enum, value_name = "MODEL", default_value_t = Node::Paper, hide_possible_values = true)]
-    node: Node,
+    #[arg(long = "model", value_name = "MODEL", default_value = "paper", value_parser = model(), hide_possible_values = true)]
+    node: NodeModel,
 
     /// CPUs of a node [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -32,19 +32,19 @@ pub(crate) struct Machine {
     pub(crate) local_cs_us: Option<Cost>,
 
     /// How processes of gangs wait: busy, or block after the spin time
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = GangWait::Busy, hide_possible_values = true)]
-    gang_wait: GangWait,
+    #[arg(long, value_name = "HOW", default_value = "busy", value_parser = gang_wait(), hide_possible_values = true)]
+    gang_wait: Wait,
 
     /// The spin time (SB, SY, gangs that block): fixed, or adaptive: each process learns its own, as on a real machine
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = SpinTime::Fixed, hide_possible_values = true)]
-    spin: SpinTime,
+    #[arg(long, value_name = "HOW", default_value = "fixed", value_parser = spin(), hide_possible_values = true)]
+    spin: Spin,
 
     #[command(flatten)]
     live: LiveArgs,
 
     /// Alternative readings of points that D1 to D26 leave open (docs/simulator.md), separated by commas
-    #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', hide_possible_values = true)]
-    finer: Vec<Point>,
+    #[arg(long, value_name = "POINT", value_delimiter = ',', value_parser = reading(), hide_possible_values = true)]
+    finer: Vec<Reading>,
 }
 
 /// What the shipped planner is set to; the length of a slot is --quantum-ms, the maximum number of rows --mpl.
@@ -89,51 +89,37 @@ impl LiveArgs {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Node {
-    /// The 60 levels of the paper
-    Paper,
-    /// A fair scheduler with virtual deadlines
-    Linux,
+fn model() -> impl TypedValueParser<Value = NodeModel> {
+    explained([
+        ("paper", "The 60 levels of the paper", NodeModel::Paper),
+        ("linux", "A fair scheduler with virtual deadlines", NodeModel::Linux),
+    ])
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum GangWait {
-    /// Spin
-    Busy,
-    /// Spin for the spin time, then block
-    Block,
+fn gang_wait() -> impl TypedValueParser<Value = Wait> {
+    explained([("busy", "Spin", Wait::Busy), ("block", "Spin for the spin time, then block", Wait::SpinBlock)])
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum SpinTime {
-    /// As given
-    Fixed,
-    /// Found from the waits
-    Adaptive,
+fn spin() -> impl TypedValueParser<Value = Spin> {
+    explained([("fixed", "As given", Spin::Fixed), ("adaptive", "Found from the waits", Spin::Adaptive)])
 }
 
-/// The fields of [`Finer`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Point {
-    /// D2
-    TickAtZero,
-    /// D6
-    TickInSwitch,
-    /// D15
-    NoBoostInSwitch,
-    /// D15
-    BoostTimeLast,
-    /// D22
-    NoTickInKernel,
-    /// D22
-    InterruptActsFirst,
-    /// D25
-    DispatchBeforeAdmission,
-    /// D15, D16
-    LastOwnerIsCurrent,
-    /// D16
-    DemandBeforeConsuming,
+/// Sets a field of [`Finer`].
+type Reading = fn(&mut Finer);
+
+fn reading() -> impl TypedValueParser<Value = Reading> {
+    const ALL: [(&str, &str, Reading); 9] = [
+        ("tick-at-zero", "D2", |finer| finer.tick_at_zero = true),
+        ("tick-in-switch", "D6", |finer| finer.tick_in_switch = true),
+        ("no-boost-in-switch", "D15", |finer| finer.no_boost_in_switch = true),
+        ("boost-time-last", "D15", |finer| finer.boost_time_last = true),
+        ("no-tick-in-kernel", "D22", |finer| finer.no_tick_in_kernel = true),
+        ("interrupt-acts-first", "D22", |finer| finer.interrupt_acts_first = true),
+        ("dispatch-before-admission", "D25", |finer| finer.dispatch_before_admission = true),
+        ("last-owner-is-current", "D15, D16", |finer| finer.last_owner_is_current = true),
+        ("demand-before-consuming", "D16", |finer| finer.demand_before_consuming = true),
+    ];
+    explained(ALL)
 }
 
 impl Machine {
@@ -142,28 +128,13 @@ impl Machine {
         let mut config = Config::paper(params);
         config.cpus_per_node = self.cpus_per_node.unwrap_or(config.cpus_per_node);
         config.bytes_per_s = self.bandwidth * 1_000_000;
-        config.model = if self.node == Node::Linux { NodeModel::Linux } else { NodeModel::Paper };
+        config.model = self.node;
         config.linux.slice_ns = self.slice_ms.0;
         config.local_switch_ns = self.local_cs_us.map_or(config.local_switch_ns, |cost| cost.0);
-        config.gang_wait = if self.gang_wait == GangWait::Block { Wait::SpinBlock } else { Wait::Busy };
-        config.spin = if self.spin == SpinTime::Adaptive { Spin::Adaptive } else { Spin::Fixed };
+        config.gang_wait = self.gang_wait;
+        config.spin = self.spin;
         config.live = self.live.live();
-        config.finer = finer(&self.finer);
+        self.finer.iter().for_each(|set| set(&mut config.finer));
         config
-    }
-}
-
-fn finer(points: &[Point]) -> Finer {
-    let has = |point| points.contains(&point);
-    Finer {
-        tick_at_zero: has(Point::TickAtZero),
-        tick_in_switch: has(Point::TickInSwitch),
-        no_boost_in_switch: has(Point::NoBoostInSwitch),
-        boost_time_last: has(Point::BoostTimeLast),
-        no_tick_in_kernel: has(Point::NoTickInKernel),
-        interrupt_acts_first: has(Point::InterruptActsFirst),
-        dispatch_before_admission: has(Point::DispatchBeforeAdmission),
-        last_owner_is_current: has(Point::LastOwnerIsCurrent),
-        demand_before_consuming: has(Point::DemandBeforeConsuming),
     }
 }

@@ -1,7 +1,8 @@
 //! The simulated machine, its costs and the readings of the paper, as options.
 
+use crate::parsers::named;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use cosched_sim::{Heuristic, Params, Placement, Readings, Strategy, Topology};
 
 /// The number of nodes in the paper.
@@ -229,18 +230,16 @@ fn at_least_one(text: &str) -> Result<u32, String> {
 }
 
 fn switch() -> impl TypedValueParser<Value = bool> {
-    PossibleValuesParser::new(["0", "1"]).map(|text| text == "1")
+    named([("0", false), ("1", true)])
 }
 
 fn heuristic() -> impl TypedValueParser<Value = Heuristic> {
-    PossibleValuesParser::new(["paper", "others-first", "served-only", "computing-first"]).map(|text| {
-        match text.as_str() {
-            "others-first" => Heuristic::OthersFirst,
-            "served-only" => Heuristic::ServedOnly,
-            "computing-first" => Heuristic::ComputingFirst,
-            _ => Heuristic::Paper,
-        }
-    })
+    named([
+        ("paper", Heuristic::Paper),
+        ("others-first", Heuristic::OthersFirst),
+        ("served-only", Heuristic::ServedOnly),
+        ("computing-first", Heuristic::ComputingFirst),
+    ])
 }
 
 #[cfg(test)]

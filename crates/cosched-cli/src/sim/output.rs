@@ -3,11 +3,10 @@
 use super::files::{Output, distinct, is_stdout, written};
 use super::parquet::write_parquet;
 use super::run::Timed;
-use super::table;
 use crate::out::{Failure, say};
 use crate::parsers::time_s;
 use clap::Args;
-use cosched_sim::metrics::{BOUND_S, RunMetrics, run_metrics, write_batsim_jobs, write_jobs_csv};
+use cosched_sim::metrics::{BOUND_S, RunMetrics, write_batsim_jobs, write_jobs_csv};
 use cosched_sim::report::run_report;
 use cosched_sim::trace::{ChromeTrace, Places, TextTrace, Window};
 use cosched_sim::{JobSpec, Params};
@@ -162,16 +161,6 @@ impl Recorder<'_> {
         }
         Ok(())
     }
-}
-
-/// The numbers of a run.
-pub(crate) fn metrics(params: &Params, jobs: &[JobSpec], timed: &Timed, bound_s: f64) -> RunMetrics {
-    run_metrics(params, jobs, &timed.outcome, bound_s)
-}
-
-/// The summary for people.
-pub(crate) fn summary(source: &Path, params: &Params, timed: &Timed, metrics: &RunMetrics) -> String {
-    table::run(&source.display().to_string(), params, timed, metrics)
 }
 
 /// Seconds above 0.

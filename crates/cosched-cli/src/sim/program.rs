@@ -5,8 +5,9 @@ use super::machine::Machine;
 use super::model::Model;
 use super::progress::watch;
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, terminal_width};
-use crate::table::{Cell, numbers, render, words};
+use crate::input;
+use crate::out::{Failure, terminal_width};
+use crate::table::Listing;
 use clap::Args;
 use cosched_sim::Strategy;
 use cosched_sim::general::Config;
@@ -57,12 +58,7 @@ pub(crate) struct RunProgram {
 
 pub(crate) fn run(context: &Context, options: &RunProgram) -> Result<u8, Failure> {
     let rows = rows(options)?;
-    if context.json {
-        print_json(&rows)?;
-    } else {
-        print(&table(&rows))?;
-    }
-    Ok(0)
+    context.give(&rows, || table(&rows))
 }
 
 /// Simulates every strategy with every number of copies.
@@ -103,12 +99,8 @@ fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Profile, Failure> {
 }
 
 fn read_program(path: &Path) -> Result<Program, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        let hint = "give the path of a program; docs/simulator.md has the format";
-        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
-    })?;
-    text.parse().map_err(|e| Failure::other(format!("{shown}: {e}")))
+    let text = input::read(path, "give the path of a program; docs/simulator.md has the format")?;
+    text.parse().map_err(|e| Failure::other(format!("{}: {e}", path.display())))
 }
 
 fn config(options: &RunProgram, given: &Given, strategy: Strategy, tasks: u32) -> Config {
@@ -122,27 +114,15 @@ fn config(options: &RunProgram, given: &Given, strategy: Strategy, tasks: u32) -
 }
 
 fn table(rows: &[Row]) -> String {
-    let columns = [
-        words("STRATEGY", 0),
-        numbers("COPIES", 0),
-        numbers("EXECUTION", 0),
-        numbers("SLOWDOWN", 0),
-        numbers("COMPUTE", 1),
-        numbers("SPIN", 1),
-        numbers("SWITCHES", 2),
-    ];
     let number =
         |value: Option<f64>, unit: &str| value.map_or("not ended".to_owned(), |value| format!("{value:.3}{unit}"));
-    let cells = |row: &Row| -> Vec<Cell> {
-        vec![
-            row.strategy.into(),
-            row.copies.to_string().into(),
-            number(row.mean_execution_s, " s").into(),
-            number(row.slowdown, "").into(),
-            format!("{:.1} %", row.util_compute * 100.0).into(),
-            format!("{:.1} %", row.spin * 100.0).into(),
-            row.context_switches.to_string().into(),
-        ]
-    };
-    render(&columns, &rows.iter().map(cells).collect::<Vec<_>>(), terminal_width())
+    Listing::of(rows)
+        .words("STRATEGY", 0, |row| row.strategy)
+        .numbers("COPIES", 0, |row| row.copies.to_string())
+        .numbers("EXECUTION", 0, |row| number(row.mean_execution_s, " s"))
+        .numbers("SLOWDOWN", 0, |row| number(row.slowdown, ""))
+        .numbers("COMPUTE", 1, |row| format!("{:.1} %", row.util_compute * 100.0))
+        .numbers("SPIN", 1, |row| format!("{:.1} %", row.spin * 100.0))
+        .numbers("SWITCHES", 2, |row| row.context_switches.to_string())
+        .render(terminal_width())
 }

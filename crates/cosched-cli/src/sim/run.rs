@@ -2,13 +2,14 @@
 
 use super::machine::Machine;
 use super::model::Model;
-use super::output::{self, Outputs};
+use super::output::Outputs;
 use super::progress::watch;
-use super::workloads;
+use super::{table, workloads};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Work};
+use cosched_sim::metrics::run_metrics;
 use cosched_sim::paper::{Sampled, Sampling};
 use cosched_sim::{JobSpec, Observer, Outcome, Silent, Strategy, general, paper};
 use cosched_study::engine::is_papers;
@@ -81,7 +82,7 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     } else {
         simulate(&config, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
     };
-    let metrics = output::metrics(&params, &jobs, &timed, options.outputs.bound_s);
+    let metrics = run_metrics(&params, &jobs, &timed.outcome, options.outputs.bound_s);
     recorder.finish(&options.jobs, &params, &jobs, &timed, &metrics)?;
     if options.outputs.use_stdout() {
         return Ok(0);
@@ -89,7 +90,7 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
     if context.json {
         print_json(&super::json::outcome(&params, config.cpus_per_node, &jobs, &timed, metrics))?;
     } else {
-        print(&output::summary(&options.jobs, &params, &timed, &metrics))?;
+        print(&table::run(&options.jobs.display().to_string(), &params, &timed, &metrics))?;
     }
     Ok(0)
 }

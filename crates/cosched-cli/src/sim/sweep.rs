@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::model::Rules;
 use super::replications::Replications;
 use crate::context::Context;
+use crate::input;
 use crate::out::{Failure, print, print_json};
 use clap::Args;
 use cosched_sim::Params;
@@ -171,13 +172,10 @@ pub(crate) fn title(file: Option<&Path>) -> String {
 
 /// Reads a description. Paths in it are relative to its directory.
 fn read(path: &Path) -> Result<Description, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), "give the path of a description in TOML")
-    })?;
+    let text = input::read(path, "give the path of a description in TOML")?;
     let mut description: Description = toml::from_str(&text).map_err(|e| {
         let hint = "see `cosched sim sweep --help` for what a description has";
-        Failure::explained(1, &format!("{shown} is not a description"), e.to_string().trim_end(), hint)
+        Failure::explained(1, &format!("{} is not a description", path.display()), e.to_string().trim_end(), hint)
     })?;
     let directory = path.parent().unwrap_or(Path::new(""));
     for workload in &mut description.workloads {

@@ -2,7 +2,7 @@
 
 use super::run::Timed;
 use crate::format::percent;
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::{Column, Listing, numbers, words};
 use cosched_sim::Params;
 use cosched_sim::metrics::{Estimate, RunMetrics, Summary};
 use cosched_sim::paper::Sampled;
@@ -63,22 +63,15 @@ fn quantities(metrics: &RunMetrics) -> String {
         ("slowdown", metrics.slowdown),
         (&bounded, metrics.bounded_slowdown),
     ];
-    let columns = [
-        words("", 0),
-        numbers("MEAN", 0),
-        numbers("RMS", 3),
-        numbers("MEDIAN", 0),
-        numbers("P95", 2),
-        numbers("P99", 2),
-        numbers("MAX", 1),
-    ];
-    let row = |(name, summary): (&str, Option<Summary>)| {
-        let s = summary?;
-        let cells = [name.to_owned(), short(s.mean), short(s.rms), short(s.median), short(s.p95), short(s.p99)];
-        Some(cells.into_iter().chain([short(s.max)]).map(Cell::from).collect())
-    };
-    let rows: Vec<Vec<Cell>> = list.into_iter().filter_map(row).collect();
-    render(&columns, &rows, None)
+    Listing::of(list.into_iter().filter_map(|(name, summary)| Some((name, summary?))))
+        .words("", 0, |(name, _)| name)
+        .numbers("MEAN", 0, |(_, of)| short(of.mean))
+        .numbers("RMS", 3, |(_, of)| short(of.rms))
+        .numbers("MEDIAN", 0, |(_, of)| short(of.median))
+        .numbers("P95", 2, |(_, of)| short(of.p95))
+        .numbers("P99", 2, |(_, of)| short(of.p99))
+        .numbers("MAX", 1, |(_, of)| short(of.max))
+        .render(None)
 }
 
 fn machine(metrics: &RunMetrics) -> String {
@@ -120,37 +113,32 @@ fn machine(metrics: &RunMetrics) -> String {
 }
 
 /// A column of a table with one row per cell.
-struct Part {
-    column: Column,
-    of: fn(&Row) -> String,
-}
+type Part = (Column, fn(&Row) -> String);
 
 /// Inputs; those that do not vary are left out.
-fn inputs() -> Vec<Part> {
-    let part = |column, of| Part { column, of };
-    vec![
-        part(words("WORKLOAD", 0), |row| row.cell.wanted.workload.clone()),
-        part(numbers("LOAD", 0), |row| row.cell.wanted.load.map(|load| load.to_string()).unwrap_or_default()),
-        part(numbers("NODES", 0), |row| row.cell.config.params.nodes.to_string()),
-        part(numbers("MPL", 0), |row| row.cell.config.params.mpl.to_string()),
-        part(numbers("SKEW", 0), |row| percent(row.cell.config.params.skew)),
-        part(numbers("GRAIN", 0), |row| row.cell.grain.to_string()),
+fn inputs() -> [Part; 6] {
+    [
+        (words("WORKLOAD", 0), |row| row.cell.wanted.workload.clone()),
+        (numbers("LOAD", 0), |row| row.cell.wanted.load.map(|load| load.to_string()).unwrap_or_default()),
+        (numbers("NODES", 0), |row| row.cell.config.params.nodes.to_string()),
+        (numbers("MPL", 0), |row| row.cell.config.params.mpl.to_string()),
+        (numbers("SKEW", 0), |row| percent(row.cell.config.params.skew)),
+        (numbers("GRAIN", 0), |row| row.cell.grain.to_string()),
     ]
 }
 
 /// Costs; they vary only with the strategy, so they are shown only when one strategy has several.
-fn costs() -> Vec<Part> {
-    let part = |column, of| Part { column, of };
-    vec![
-        part(numbers("CS US", 0), |row| short(row.cell.config.params.switch_ns as f64 / 1e3)),
-        part(numbers("INTR US", 0), |row| {
+fn costs() -> [Part; 3] {
+    [
+        (numbers("CS US", 0), |row| short(row.cell.config.params.switch_ns as f64 / 1e3)),
+        (numbers("INTR US", 0), |row| {
             if row.cell.config.params.strategy.is_gang() {
                 "-".into()
             } else {
                 short(row.cell.config.params.interrupt_ns as f64 / 1e3)
             }
         }),
-        part(numbers("Q MS", 0), |row| {
+        (numbers("Q MS", 0), |row| {
             if row.cell.config.params.strategy.has_turns() {
                 short(row.cell.config.params.quantum_ns as f64 / 1e6)
             } else {
@@ -160,45 +148,42 @@ fn costs() -> Vec<Part> {
     ]
 }
 
-fn outputs() -> Vec<Part> {
-    let part = |column, of| Part { column, of };
-    vec![
-        part(numbers("RESPONSE S", 0), |row| estimate(row.value("mean_response_s"), short)),
-        part(numbers("RATIO", 0), |row| estimate(row.response_ratio, |x| format!("{x:.3}"))),
-        part(numbers("WAIT S", 1), |row| mean(row, "mean_wait_s", short)),
-        part(numbers("EXEC S", 1), |row| mean(row, "mean_execution_s", short)),
-        part(numbers("BSLD", 1), |row| mean(row, "mean_bounded_slowdown", short)),
-        part(numbers("USEFUL%", 1), |row| mean(row, "util_useful", cosched_sim::report::percent)),
-        part(numbers("COMP%", 2), |row| mean(row, "cpu_compute", cosched_sim::report::percent)),
-        part(numbers("SPIN%", 2), |row| mean(row, "cpu_spin", cosched_sim::report::percent)),
-        part(numbers("SWITCH%", 3), |row| mean(row, "cpu_switch", cosched_sim::report::percent)),
-        part(numbers("IDLE%", 3), |row| mean(row, "cpu_idle", cosched_sim::report::percent)),
-        part(numbers("JAIN", 4), |row| mean(row, "jain_slowdown", |x| format!("{x:.3}"))),
+fn outputs() -> [Part; 11] {
+    [
+        (numbers("RESPONSE S", 0), |row| estimate(row.value("mean_response_s"), short)),
+        (numbers("RATIO", 0), |row| estimate(row.response_ratio, |x| format!("{x:.3}"))),
+        (numbers("WAIT S", 1), |row| mean(row, "mean_wait_s", short)),
+        (numbers("EXEC S", 1), |row| mean(row, "mean_execution_s", short)),
+        (numbers("BSLD", 1), |row| mean(row, "mean_bounded_slowdown", short)),
+        (numbers("USEFUL%", 1), |row| mean(row, "util_useful", cosched_sim::report::percent)),
+        (numbers("COMP%", 2), |row| mean(row, "cpu_compute", cosched_sim::report::percent)),
+        (numbers("SPIN%", 2), |row| mean(row, "cpu_spin", cosched_sim::report::percent)),
+        (numbers("SWITCH%", 3), |row| mean(row, "cpu_switch", cosched_sim::report::percent)),
+        (numbers("IDLE%", 3), |row| mean(row, "cpu_idle", cosched_sim::report::percent)),
+        (numbers("JAIN", 4), |row| mean(row, "jain_slowdown", |x| format!("{x:.3}"))),
     ]
 }
 
 /// The table of a sweep or a comparison, with notes.
 pub(crate) fn rows(table: &Table, width: Option<usize>) -> String {
-    let strategy = Part { column: words("STRATEGY", 0), of: |row| row.cell.config.params.strategy.to_string() };
+    let strategy: Part = (words("STRATEGY", 0), |row| row.cell.config.params.strategy.to_string());
     let mut parts = vec![strategy];
-    parts.extend(inputs().into_iter().filter(|part| differ(table, part.of)));
+    parts.extend(inputs().into_iter().filter(|(_, of)| differ(table, *of)));
     if have_cost_variants(table) {
-        parts.extend(costs().into_iter().filter(|part| differ(table, part.of)));
+        parts.extend(costs().into_iter().filter(|(_, of)| differ(table, *of)));
     }
     parts.extend(outputs());
     if table.rows.iter().any(|row| row.value("sampling_ci95_s").is_some()) {
-        parts.push(Part { column: numbers("SAMPLING S", 0), of: |row| mean(row, "sampling_ci95_s", short) });
+        parts.push((numbers("SAMPLING S", 0), |row| mean(row, "sampling_ci95_s", short)));
     }
     if table.rows.iter().any(|row| row.unfinished > 0) {
-        parts.push(Part { column: numbers("NOT ENDED", 0), of: |row| row.unfinished.to_string() });
+        parts.push((numbers("NOT ENDED", 0), |row| row.unfinished.to_string()));
     }
     if table.rows.iter().any(|row| !row.failures.is_empty()) {
-        parts.push(Part { column: numbers("FAILED", 0), of: |row| row.failures.len().to_string() });
+        parts.push((numbers("FAILED", 0), |row| row.failures.len().to_string()));
     }
-    let columns: Vec<Column> = parts.iter().map(|part| part.column.clone()).collect();
-    let cells: Vec<Vec<Cell>> =
-        table.rows.iter().map(|row| parts.iter().map(|part| Cell::from((part.of)(row))).collect()).collect();
-    render(&columns, &cells, width) + &notes(table)
+    let listing = parts.into_iter().fold(Listing::of(&table.rows), |all, (column, of)| all.column(column, of));
+    listing.render(width) + &notes(table)
 }
 
 fn notes(table: &Table) -> String {

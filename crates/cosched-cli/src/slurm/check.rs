@@ -3,7 +3,7 @@
 use super::settings::Settings;
 use super::{connect, names};
 use crate::context::Context;
-use crate::out::{Failure, print, print_json};
+use crate::out::Failure;
 use cosched_api::Status;
 use serde::Serialize;
 use std::path::Path;
@@ -40,13 +40,8 @@ pub(super) fn check(context: &Context, path: &Path) -> Result<u8, Failure> {
         findings.extend(names::agree(&nodes, &hostname(), status));
     }
     let wrong = findings.iter().any(|finding| finding.verdict == "wrong");
-    if context.json {
-        print_json(&findings)?;
-    } else {
-        print(
-            &findings.iter().map(|finding| format!("{:5}  {}\n", finding.verdict, finding.what)).collect::<String>(),
-        )?;
-    }
+    let line = |finding: &Finding| format!("{:5}  {}\n", finding.verdict, finding.what);
+    context.give(&findings, || findings.iter().map(line).collect())?;
     Ok(u8::from(wrong))
 }
 

@@ -93,6 +93,16 @@ impl SlurmJob {
         })
     }
 
+    /// The owner, whom Slurm names to this hook.
+    pub(super) fn owner(&self, hook: &str) -> Result<u32, Failure> {
+        let missing = || {
+            let why = "SLURM_JOB_UID is not in the environment";
+            let hint = format!("Call it from Slurm's {hook}");
+            Failure::explained(EXIT_REFUSED, "the job's owner is not known", why, &hint)
+        };
+        self.uid.ok_or_else(missing)
+    }
+
     /// The cosched job's name.
     pub(super) fn cosched_name(&self) -> String {
         format!("slurm-{}", self.id)

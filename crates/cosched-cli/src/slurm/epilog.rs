@@ -2,7 +2,7 @@
 //! left its session or its parent, and so is no longer visible to Slurm, is still in the job's cgroup.
 
 use super::{HookContext, jobs};
-use crate::out::{EXIT_REFUSED, Failure};
+use crate::out::Failure;
 use cosched_api::{Client, Job, JobState, KillRequest};
 use std::time::{Duration, Instant};
 
@@ -20,15 +20,7 @@ pub(super) fn epilog(context: &HookContext<'_>) -> u8 {
 }
 
 fn end(context: &HookContext<'_>) -> Result<(), Failure> {
-    let Some(uid) = context.job.uid else {
-        let why = "SLURM_JOB_UID is not in the environment";
-        return Err(Failure::explained(
-            EXIT_REFUSED,
-            "the job's owner is not known",
-            why,
-            "Call it from Slurm's Epilog",
-        ));
-    };
+    let uid = context.job.owner("Epilog")?;
     let mut client = context.connect()?;
     for job in jobs::living(&mut client, &context.job, uid)? {
         let spans = job.nodes.len() > 1;
@@ -46,7 +38,7 @@ fn end(context: &HookContext<'_>) -> Result<(), Failure> {
 fn end_all(client: &mut Client, job: &Job) -> Result<(), Failure> {
     let killed = client.kill(job.id, &KillRequest { signal: SIGKILL, grace_ms: None, here: false });
     let now = client.wait(job.id, PATIENCE)?;
-    if jobs::ended(&now) {
+    if now.state.has_ended() {
         return Ok(());
     }
     killed?;
@@ -56,7 +48,7 @@ fn end_all(client: &mut Client, job: &Job) -> Result<(), Failure> {
 fn end_part(client: &mut Client, job: &Job) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut now = client.kill(job.id, &KillRequest { signal: SIGKILL, grace_ms: None, here: true })?;
-    while now.processes.is_some_and(|processes| processes > 0) && !jobs::ended(&now) {
+    while now.processes.is_some_and(|processes| processes > 0) && !now.state.has_ended() {
         if Instant::now() > deadline {
             return Err(does_not_end(&now));
         }

@@ -5,7 +5,7 @@ use super::environment::SlurmJob;
 use super::settings::Target;
 use super::spread::Spread;
 use crate::out::Failure;
-use cosched_api::{Client, ClientError, ErrorCode, Job, JobRequest, JobState, OnNodeLoss, Status};
+use cosched_api::{Client, ClientError, ErrorCode, Job, JobRequest, OnNodeLoss, Status};
 use std::time::{Duration, Instant};
 
 /// How long news of a job may take from one node of a cluster to another.
@@ -17,13 +17,9 @@ const NEWS_POLL: Duration = Duration::from_millis(50);
 pub(super) fn living(client: &mut Client, slurm: &SlurmJob, uid: u32) -> Result<Vec<Job>, Failure> {
     let (name, own) = (slurm.cosched_name(), client.version()?.node);
     let mut jobs = client.jobs(false)?.jobs;
-    jobs.retain(|job| job.name == name && job.uid == uid && !ended(job) && is_of(job, slurm, &own));
+    jobs.retain(|job| job.name == name && job.uid == uid && !job.state.has_ended() && is_of(job, slurm, &own));
     jobs.sort_by_key(|job| std::cmp::Reverse((job.by_admin, job.nodes.len(), std::cmp::Reverse(job.id))));
     Ok(jobs)
-}
-
-pub(super) fn ended(job: &Job) -> bool {
-    matches!(job.state, JobState::Ended | JobState::Lost)
 }
 
 /// Whether it is on this node, and on no node that Slurm's job does not have: an earlier run of a requeued job may have had

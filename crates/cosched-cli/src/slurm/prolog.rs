@@ -2,7 +2,7 @@
 
 use super::settings::WhenDown;
 use super::{HookContext, controller, jobs};
-use crate::out::{EXIT_REFUSED, Failure};
+use crate::out::Failure;
 
 /// Registers the job. Slurm drains the node if the result is not 0.
 pub(super) fn prolog(context: &HookContext<'_>) -> u8 {
@@ -27,15 +27,7 @@ fn register(context: &HookContext<'_>) -> Result<(), Failure> {
         context.log(&format!("its name, QOS and memory are not known: {why}"));
     }
     let Some(target) = context.settings.target_of(&slurm) else { return Ok(()) };
-    let Some(uid) = slurm.uid else {
-        let why = "SLURM_JOB_UID is not in the environment";
-        return Err(Failure::explained(
-            EXIT_REFUSED,
-            "the job's owner is not known",
-            why,
-            "Call it from Slurm's Prolog",
-        ));
-    };
+    let uid = slurm.owner("Prolog")?;
     let mut client = context.connect()?;
     // Without slurmctld the prolog of a step may not know the job's other nodes: its tasks do, and register it.
     let left_to_tasks = slurm.node_count > 1

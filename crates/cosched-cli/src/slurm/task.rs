@@ -51,7 +51,7 @@ fn enter(context: &HookContext<'_>) -> Result<Option<(Job, String)>, Failure> {
             Ok(job) => return Ok(Some((job, socket))),
             Err(error) => error,
         };
-        let now = client.job(job.id).ok().filter(|job| !jobs::ended(job));
+        let now = client.job(job.id).ok().filter(|job| !job.state.has_ended());
         // A process count means that the job is on this node.
         refused += u32::from(now.as_ref().is_some_and(|job| job.processes.is_some()));
         if !is_missing(&error) || refused >= ATTEMPTS || since.elapsed() > BEGIN_TIME_MAX {

@@ -19,23 +19,13 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    const ALL: [Sort; 7] = [Sort::Id, Sort::Cpu, Sort::Memory, Sort::Share, Sort::Class, Sort::User, Sort::Name];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Sort::Id => "id",
-            Sort::Cpu => "cpu",
-            Sort::Memory => "memory",
-            Sort::Share => "share",
-            Sort::Class => "class",
-            Sort::User => "user",
-            Sort::Name => "name",
-        }
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     pub(super) fn next(self) -> Sort {
-        let place = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
-        Sort::ALL[(place + 1) % Sort::ALL.len()]
+        let all = Sort::value_variants();
+        all[(self as usize + 1) % all.len()]
     }
 
     /// Equal jobs are ordered by their ids.

@@ -2,7 +2,7 @@
 
 use super::feed::{Order, Shot};
 use super::sort::Sort;
-use cosched_api::{Class, Job, JobState, Sample};
+use cosched_api::{Class, Job, Sample};
 
 /// What the keys do now.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,5 +133,5 @@ pub(super) const CLASSES: [(char, Class); 4] =
 
 /// Whether the job can still be changed.
 pub(super) fn lives(job: &Job) -> bool {
-    !matches!(job.state, JobState::Ended | JobState::Lost)
+    !job.state.has_ended()
 }

@@ -1,9 +1,12 @@
 //! The command line of `cosched workload`.
 
 use crate::commands::help;
+use crate::parsers::explained;
+use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use cosched_sim::workload::TypeMix;
 use cosched_sim::workload::estimates::EstimateBin;
+use cosched_sim::workload::generate::FitMethod;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -73,8 +76,8 @@ pub(crate) struct Fit {
     pub(crate) file: PathBuf,
 
     /// Method of the model's fits: moments or em
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Method::Em, hide_possible_values = true)]
-    pub(crate) method: Method,
+    #[arg(long, value_name = "METHOD", default_value = "em", value_parser = method(), hide_possible_values = true)]
+    pub(crate) method: FitMethod,
 
     /// Leave out gaps between submissions above this, s: they are outages
     #[arg(long, value_name = "S")]
@@ -95,12 +98,8 @@ pub(crate) struct Fit {
     pub(crate) strict: Strict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Method {
-    /// Three moments
-    Moments,
-    /// Maximum likelihood
-    Em,
+fn method() -> impl TypedValueParser<Value = FitMethod> {
+    explained([("moments", "Three moments", FitMethod::Moments), ("em", "Maximum likelihood", FitMethod::Likelihood)])
 }
 
 #[derive(Args, Debug)]

@@ -1,11 +1,11 @@
 //! `cosched workload fit`.
 
-use super::args::{Fit, Method};
+use super::args::Fit;
 use super::input;
 use super::show::class_label;
 use crate::context::Context;
 use crate::format::{duration_s, grouped, short};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::out::{EXIT_REFUSED, Failure, say};
 use crate::progress::Progress;
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::workload::fit::{EmFit, HyperErlang, Moments, fit_em, fit_moments, ks_distance, ks_exponential};
@@ -80,11 +80,8 @@ pub(super) fn fit(context: &Context, options: &Fit) -> Result<u8, Failure> {
         }
     }
     let name = options.file.file_name().unwrap_or_default().to_string_lossy();
-    let method = match options.method {
-        Method::Moments => FitMethod::Moments,
-        Method::Em => FitMethod::Likelihood,
-    };
-    let (model, left_out) = ClassModel::fit(&name, procs, &jobs, method, options.max_gap_s.unwrap_or(f64::INFINITY));
+    let max_gap_s = options.max_gap_s.unwrap_or(f64::INFINITY);
+    let (model, left_out) = ClassModel::fit(&name, procs, &jobs, options.method, max_gap_s);
     progress.done();
     finish(context, options, &model, left_out.into_iter().map(SizeClass::name).collect(), &reports)
 }
@@ -97,8 +94,8 @@ fn finish(
     reports: &[ClassReport],
 ) -> Result<u8, Failure> {
     let method = match options.method {
-        Method::Moments => "moments",
-        Method::Em => "em",
+        FitMethod::Moments => "moments",
+        FitMethod::Likelihood => "em",
     };
     if !left_out.is_empty() {
         say(&format!("left out of the model, as a distribution could not be fitted: {}", left_out.join(", ")));
@@ -111,13 +108,10 @@ fn finish(
             writeln!(out)
         })?;
     }
-    if context.json {
-        print_json(&output)?;
-    } else {
-        print(&table(reports))?;
-        print(&format!("load of the model ({method}) on {} processors: {:.3}\n", model.procs, output.rho))?;
-    }
-    Ok(0)
+    context.give(&output, || {
+        let load = format!("load of the model ({method}) on {} processors: {:.3}\n", model.procs, output.rho);
+        table(reports) + &load
+    })
 }
 
 fn report(class: &str, jobs: &[TraceJob], options: &Fit) -> ClassReport {

@@ -3,9 +3,9 @@
 use super::args::Show;
 use super::{draw, input, page};
 use crate::context::Context;
-use crate::format::{duration_s, grouped, short};
+use crate::format::{duration_s, grouped, or_dash, short};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json};
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::Listing;
 use cosched_sim::workload::TraceJob;
 use cosched_sim::workload::stats::{ClassFits, Collector, SampleFit, TraceStats, arrivals_by_hour, jobs_by_class};
 use cosched_sim::workload::swf::{BadLine, ReadReport, SwfHeader};
@@ -204,34 +204,24 @@ fn status_word(status: i64) -> String {
     }
 }
 
-const COLUMNS: [Column; 10] = [
-    words("SIZE", 0),
-    numbers("JOBS", 0),
-    numbers("GAP MEAN", 0),
-    numbers("CV", 2),
-    numbers("n", 1),
-    numbers("KS", 0),
-    numbers("RUN MEAN", 0),
-    numbers("CV", 2),
-    numbers("n", 1),
-    numbers("KS", 0),
-];
-
 fn fits(stats: &TraceStats) -> String {
-    let cells = |fit: Option<&SampleFit>| -> [Cell; 4] {
-        let Some(fit) = fit else { return ["-", "-", "-", "-"].map(Cell::from) };
-        let order = fit.order.map_or("-".into(), |order| order.to_string());
-        let ks = fit.ks.map_or("-".into(), |ks| format!("{ks:.3}"));
-        [duration_s(fit.moments[0]), format!("{:.2}", fit.cv2.max(0.0).sqrt()), order, ks].map(Cell::from)
-    };
-    let row = |(name, fits): &(String, ClassFits)| -> Vec<Cell> {
-        let mut row: Vec<Cell> = vec![class_label(name).into(), grouped(fits.jobs).into()];
-        row.extend(cells(fits.interarrival.as_ref()));
-        row.extend(cells(Some(&fits.runtime)));
-        row
-    };
-    render(&COLUMNS, &stats.hyper_erlang.iter().map(row).collect::<Vec<_>>(), crate::out::terminal_width())
-        .lines()
-        .map(|line| format!("  {line}\n"))
-        .collect()
+    type Rows<'a> = Listing<&'a (String, ClassFits)>;
+    fn with<'a>(table: Rows<'a>, mean: &'static str, of: fn(&ClassFits) -> Option<&SampleFit>) -> Rows<'a> {
+        let known = |show: fn(&SampleFit) -> Option<String>| {
+            move |(_, fits): &(String, ClassFits)| or_dash(of(fits).and_then(show))
+        };
+        table
+            .numbers(mean, 0, known(|fit| Some(duration_s(fit.moments[0]))))
+            .numbers("CV", 2, known(|fit| Some(format!("{:.2}", fit.cv2.max(0.0).sqrt()))))
+            .numbers("n", 1, known(|fit| fit.order.map(|order| order.to_string())))
+            .numbers("KS", 0, known(|fit| fit.ks.map(|ks| format!("{ks:.3}"))))
+    }
+    let table = Listing::of(&stats.hyper_erlang).words("SIZE", 0, |(name, _)| class_label(name)).numbers(
+        "JOBS",
+        0,
+        |(_, fits)| grouped(fits.jobs),
+    );
+    let table = with(table, "GAP MEAN", |fits| fits.interarrival.as_ref());
+    let table = with(table, "RUN MEAN", |fits| Some(&fits.runtime));
+    table.render(crate::out::terminal_width()).lines().map(|line| format!("  {line}\n")).collect()
 }

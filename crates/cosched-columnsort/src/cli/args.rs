@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 use cosched_columnsort::generate::Keys;
 use cosched_columnsort::sort::Version;
-use cosched_pipeline::Priorities;
+use cosched_pipeline::{Kind, Priorities};
 use cosched_units::{duration, size_bytes};
 
 use super::help;
@@ -92,8 +93,9 @@ pub(crate) struct MatrixArgs {
     #[arg(long, value_name = "3|4", default_value_t = 3, value_parser = clap::value_parser!(u8).range(3..=4))]
     pub(crate) passes: u8,
     /// How a column is sorted: whole records by comparison, or pointers by radix
-    #[arg(long, value_name = "compute|io", default_value = "io")]
-    pub(crate) version: VersionArg,
+    #[arg(long, value_name = "compute|io", default_value = "io",
+          value_parser = named([("compute", Version::Compute), ("io", Version::Io)]))]
+    pub(crate) version: Version,
     /// Columns that are sorted at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) incarnations: usize,
@@ -143,8 +145,9 @@ pub(crate) struct PipelineArgs {
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_engine)]
     pub(crate) io: EngineArg,
     /// Stages that compute on workers, or each on a thread of its own
-    #[arg(long, value_name = "workers|threads", default_value = "workers")]
-    pub(crate) executor: ExecutorArg,
+    #[arg(long, value_name = "workers|threads", default_value = "workers",
+          value_parser = named([("workers", Kind::Worker), ("threads", Kind::Thread)]))]
+    pub(crate) executor: Kind,
     /// One CPU for each stage that has a thread of its own, in turn
     #[arg(long)]
     pub(crate) affinity: bool,
@@ -218,8 +221,10 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// What keys are like
-    #[arg(long, value_name = "KIND", default_value = "random")]
-    pub(crate) keys: KeysArg,
+    #[arg(long, value_name = "KIND", default_value = "random", value_parser = named([
+        ("random", Keys::Random), ("sorted", Keys::Sorted), ("reversed", Keys::Reversed), ("few", Keys::Few),
+    ]))]
+    pub(crate) keys: Keys,
     /// Printable records that end with a newline, which programs for text can sort too
     #[arg(long)]
     pub(crate) lines: bool,
@@ -292,44 +297,13 @@ fn parse_engine(text: &str) -> Result<EngineArg, String> {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum VersionArg {
-    Compute,
-    Io,
-}
-
-impl From<VersionArg> for Version {
-    fn from(arg: VersionArg) -> Version {
-        match arg {
-            VersionArg::Compute => Version::Compute,
-            VersionArg::Io => Version::Io,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ExecutorArg {
-    Workers,
-    Threads,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum KeysArg {
-    Random,
-    Sorted,
-    Reversed,
-    Few,
-}
-
-impl From<KeysArg> for Keys {
-    fn from(arg: KeysArg) -> Keys {
-        match arg {
-            KeysArg::Random => Keys::Random,
-            KeysArg::Sorted => Keys::Sorted,
-            KeysArg::Reversed => Keys::Reversed,
-            KeysArg::Few => Keys::Few,
-        }
-    }
+/// A parser that accepts these words.
+fn named<const N: usize, T: Copy + Send + Sync + 'static>(
+    all: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    // The parser lets only words of the list pass.
+    let value = move |word: String| all.iter().find(|(name, _)| *name == word).unwrap_or(&all[0]).1;
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(value)
 }
 
 /// A duration above 0.

@@ -35,19 +35,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Problem> {
     let same = expected.as_ref().map(|(checksum, records)| {
         *checksum == summary.checksum_hex() && records.is_none_or(|records| records == summary.records)
     });
-    if args.json {
-        out::print_json(&json!({
-            "records": summary.records,
-            "checksum": summary.checksum_hex(),
-            "duplicates": summary.duplicates,
-            "in_order": summary.in_order(),
-            "unordered": summary.unordered,
-            "first_unordered": summary.first_unordered,
-            "same": same,
-        }))?;
-    } else {
-        out::print(&text(&summary, same, &args.input))?;
-    }
+    let value = json!({
+        "records": summary.records,
+        "checksum": summary.checksum_hex(),
+        "duplicates": summary.duplicates,
+        "in_order": summary.in_order(),
+        "unordered": summary.unordered,
+        "first_unordered": summary.first_unordered,
+        "same": same,
+    });
+    out::give(args.json, &value, &text(&summary, same, &args.input))?;
     Ok(if summary.in_order() && same != Some(false) { 0 } else { EXIT_FAILED })
 }
 

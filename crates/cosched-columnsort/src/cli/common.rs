@@ -67,7 +67,7 @@ pub(crate) fn plan(
     let wish = Wish {
         records,
         format,
-        version: args.version.into(),
+        version: args.version,
         joined: args.passes == 3,
         processes,
         sorters: args.incarnations,

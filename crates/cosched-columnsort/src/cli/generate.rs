@@ -30,19 +30,14 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<u8, Problem> {
         )
     })?;
     files::may_write(&args.output, args.force)?;
-    let generator = Generator { format, keys: args.keys.into(), lines: args.lines, seed: args.seed, records };
+    let generator = Generator { format, keys: args.keys, lines: args.lines, seed: args.seed, records };
     let done_bytes = Arc::new(AtomicU64::new(0));
     let progress = Progress::start(args.quiet, &done_bytes, bytes, vec!["generate"]);
     let checksum = write(args, generator, bytes, &done_bytes);
     drop(progress);
-    let checksum = checksum?;
-    let checksum = format!("{checksum:x}");
-    if args.json {
-        out::print_json(&json!({ "records": records, "bytes": bytes, "checksum": checksum }))?;
-    } else {
-        out::print(&format!("{records} records, {}, checksum {checksum}\n", size::text(bytes)))?;
-    }
-    Ok(0)
+    let checksum = format!("{:x}", checksum?);
+    let text = format!("{records} records, {}, checksum {checksum}\n", size::text(bytes));
+    out::give(args.json, &json!({ "records": records, "bytes": bytes, "checksum": checksum }), &text)
 }
 
 /// Writes all records; returns the sum of their CRC-32.

@@ -19,12 +19,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8, Problem> {
     let processes = args.processes.max(1);
     let memory = common::memory(&args.matrix, processes);
     let plan = common::plan(&args.matrix, format, records, processes, memory, &Priorities::Default)?;
-    if args.json {
-        out::print_json(&json!(plan))?;
-    } else {
-        out::print(&describe(&plan, false))?;
-    }
-    Ok(0)
+    out::give(args.json, &json!(plan), &describe(&plan, false))
 }
 
 /// A description of a plan.

@@ -57,3 +57,13 @@ pub(crate) fn print(text: &str) -> Result<(), Problem> {
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<(), Problem> {
     print(&format!("{value}\n"))
 }
+
+/// Prints a result, as JSON or as text; returns the exit code for success.
+pub(crate) fn give(json: bool, value: &serde_json::Value, text: &str) -> Result<u8, Problem> {
+    if json {
+        print_json(value)?
+    } else {
+        print(text)?
+    }
+    Ok(0)
+}

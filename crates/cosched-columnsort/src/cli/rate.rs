@@ -22,17 +22,10 @@ pub(crate) fn run(args: &RateArgs) -> Result<u8, Problem> {
     let report = copy(args)?;
     let bytes = report.stages.first().map_or(0, |stage| stage.bytes);
     let rate = 2.0 * bytes as f64 / report.elapsed_s.max(1e-9);
-    if args.json {
-        out::print_json(&json!({ "bytes": bytes, "elapsed_s": report.elapsed_s, "moved_bytes_per_s": rate }))?;
-    } else {
-        let all = size::text(bytes);
-        out::print(&format!(
-            "{all} read and written in {:.2} s: {}/s of reading and writing\n",
-            report.elapsed_s,
-            size::text(rate as u64)
-        ))?;
-    }
-    Ok(0)
+    let value = json!({ "bytes": bytes, "elapsed_s": report.elapsed_s, "moved_bytes_per_s": rate });
+    let (all, rate) = (size::text(bytes), size::text(rate as u64));
+    let text = format!("{all} read and written in {:.2} s: {rate}/s of reading and writing\n", report.elapsed_s);
+    out::give(args.json, &value, &text)
 }
 
 /// Copies from the input to a file without a name.

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicU64;
 use cosched_columnsort::mpi;
 use cosched_columnsort::peers::Peers;
 use cosched_columnsort::run::{Job, Outcome, SortError};
-use cosched_pipeline::{Kind, Options};
+use cosched_pipeline::Options;
 
-use super::args::{ExecutorArg, SortArgs};
+use super::args::SortArgs;
 use super::out::{self, EXIT_FAILED, Problem};
 use super::progress::Progress;
 use super::{common, files, matrix, report, stop};
@@ -59,12 +59,7 @@ fn sort(args: &SortArgs, peers: Option<Arc<mpi::Mpi>>, named: &stop::Named) -> R
     }
     let value = report::json(&job.plan, &outcome);
     write_reports(args, &value, &outcome)?;
-    if args.json {
-        out::print_json(&value)?;
-    } else {
-        out::print(&report::text(&job.plan, &outcome))?;
-    }
-    Ok(0)
+    out::give(args.json, &value, &report::text(&job.plan, &outcome))
 }
 
 /// Checks everything that can be checked before the work.
@@ -87,10 +82,7 @@ fn prepare(args: &SortArgs, peers: Option<&mpi::Mpi>) -> Result<Job, Problem> {
         temp: args.temp.clone(),
         plan,
         io: common::io(args.pipeline.io),
-        kind: match args.pipeline.executor {
-            ExecutorArg::Workers => Kind::Worker,
-            ExecutorArg::Threads => Kind::Thread,
-        },
+        kind: args.pipeline.executor,
         sync: args.sync,
         options: options(args),
     })

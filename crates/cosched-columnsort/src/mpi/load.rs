@@ -4,7 +4,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::peers::Parts;
+use cosched_pipeline::BoxError;
+
+use crate::peers::{Parts, Peers};
 
 /// The version of the library's interface.
 const INTERFACE: c_int = 1;
@@ -19,8 +21,10 @@ type Sum = unsafe extern "C" fn(*mut u64) -> c_int;
 type Abort = unsafe extern "C" fn(i32);
 type ErrorText = unsafe extern "C" fn(i32, *mut c_char, i32);
 
-/// The library's functions. It stays loaded, because MPI cannot be unloaded from a process.
-pub(super) struct Library {
+/// The processes that `mpirun` started, by the functions of a library. It stays loaded, because MPI cannot be unloaded from a process.
+pub struct Mpi {
+    rank: u64,
+    size: u64,
     init: Init,
     all_to_all: AllToAll,
     send_receive: SendReceive,
@@ -58,9 +62,9 @@ macro_rules! function {
     };
 }
 
-impl Library {
+impl Mpi {
     /// Loads the library.
-    pub(super) fn load(path: &Path) -> Result<Library, String> {
+    pub(super) fn load(path: &Path) -> Result<Mpi, String> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| "its name has a zero in it".to_owned())?;
         // Global, because plug-ins of MPI implementations look for MPI's symbols there.
         // SAFETY: the name is a C string; the library's initialisers are MPI's, and the user has requested them.
@@ -75,7 +79,9 @@ impl Library {
         if found != INTERFACE {
             return Err(format!("it has interface {found}, and {INTERFACE} is needed: rebuild it"));
         }
-        Ok(Library {
+        Ok(Mpi {
+            rank: 0,
+            size: 1,
             init: function!(handle, c"cosched_mpi_init", Init),
             all_to_all: function!(handle, c"cosched_mpi_all_to_all", AllToAll),
             send_receive: function!(handle, c"cosched_mpi_send_receive", SendReceive),
@@ -100,22 +106,34 @@ impl Library {
         Err(format!("MPI: {}", String::from_utf8_lossy(&text[..end])))
     }
 
-    /// Starts MPI; returns this process's rank and the number of processes.
-    pub(super) fn init(&self) -> Result<(u64, u64), String> {
+    /// Starts MPI.
+    pub(super) fn start(&mut self) -> Result<(), String> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: both point to an integer.
         self.result(unsafe { (self.init)(&mut rank, &mut size) })?;
-        Ok((rank as u64, size as u64))
+        (self.rank, self.size) = (rank as u64, size as u64);
+        Ok(())
     }
 
-    /// The caller has ensured that all parts are inside the buffers and that there is one for each process.
-    pub(super) fn all_to_all(
-        &self,
-        send: &[u8],
-        sent: &Parts,
-        receive: &mut [u8],
-        received: &Parts,
-    ) -> Result<(), String> {
+    /// Ends MPI, when all processes are done. An error at this point has no consequences.
+    pub fn finish(&self) {
+        // SAFETY: all messages have been transferred.
+        let _ = unsafe { (self.finalize)() };
+    }
+}
+
+impl Peers for Mpi {
+    fn rank(&self) -> u64 {
+        self.rank
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn all_to_all(&self, send: &[u8], sent: &Parts, receive: &mut [u8], received: &Parts) -> Result<(), BoxError> {
+        check(sent, send.len(), self.size)?;
+        check(received, receive.len(), self.size)?;
         let bytes = |parts: &Parts| parts.iter().map(|(_, bytes)| *bytes as i64).collect::<Vec<_>>();
         let at = |parts: &Parts| {
             parts.iter().map(|(at, bytes)| if *bytes == 0 { 0 } else { *at as i64 }).collect::<Vec<_>>()
@@ -134,48 +152,67 @@ impl Library {
                 sent.len() as i32,
             )
         };
-        self.result(code)
+        Ok(self.result(code)?)
     }
 
-    pub(super) fn send_receive(&self, send: &[u8], to: i32, receive: &mut [u8], from: i32) -> Result<(), String> {
+    fn send_receive(&self, send: &[u8], to: u64, receive: &mut [u8], from: u64) -> Result<(), BoxError> {
         // SAFETY: both buffers have the given lengths, and live until the function returns, when the messages have been transferred.
         let code = unsafe {
             (self.send_receive)(
                 send.as_ptr().cast(),
                 send.len() as i64,
-                to,
+                to as i32,
                 receive.as_mut_ptr().cast(),
                 receive.len() as i64,
-                from,
+                from as i32,
             )
         };
-        self.result(code)
+        Ok(self.result(code)?)
     }
 
-    pub(super) fn barrier(&self) -> Result<(), String> {
+    fn barrier(&self) -> Result<(), BoxError> {
         // SAFETY: it has no preconditions once MPI has been started.
-        self.result(unsafe { (self.barrier)() })
+        Ok(self.result(unsafe { (self.barrier)() })?)
     }
 
-    pub(super) fn broadcast(&self, bytes: &mut [u8]) -> Result<(), String> {
+    fn broadcast(&self, bytes: &mut [u8]) -> Result<(), BoxError> {
         // SAFETY: the buffer has the given length.
-        self.result(unsafe { (self.broadcast)(bytes.as_mut_ptr().cast(), bytes.len() as i64) })
+        Ok(self.result(unsafe { (self.broadcast)(bytes.as_mut_ptr().cast(), bytes.len() as i64) })?)
     }
 
-    pub(super) fn sum(&self, mut value: u64) -> Result<u64, String> {
+    fn sum(&self, mut value: u64) -> Result<u64, BoxError> {
         // SAFETY: it points to an integer.
         self.result(unsafe { (self.sum)(&mut value) })?;
         Ok(value)
     }
 
-    pub(super) fn abort(&self, code: i32) {
+    fn abort(&self, code: i32) {
         // SAFETY: it has no preconditions; it does not return.
         unsafe { (self.abort)(code) }
     }
+}
 
-    pub(super) fn finalize(&self) {
-        // An error at this point has no consequences.
-        // SAFETY: all messages have been transferred.
-        let _ = unsafe { (self.finalize)() };
+/// Checks that there is one part for each process, each inside the buffer: MPI would access memory outside without an error.
+fn check(parts: &Parts, len: usize, size: u64) -> Result<(), String> {
+    if parts.len() as u64 != size {
+        return Err(format!("{} parts for {size} processes", parts.len()));
+    }
+    match parts.iter().find(|(at, bytes)| *bytes > 0 && at.checked_add(*bytes).is_none_or(|end| end > len)) {
+        None => Ok(()),
+        Some((at, bytes)) => Err(format!("{bytes} bytes at {at} are not in a buffer of {len}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_to_be_inside() {
+        assert!(check(&vec![(0, 5), (5, 5)], 10, 2).is_ok());
+        assert!(check(&vec![(0, 5), (90, 0)], 10, 2).is_ok());
+        assert!(check(&vec![(0, 5)], 10, 2).is_err());
+        assert!(check(&vec![(0, 5), (6, 5)], 10, 2).is_err());
+        assert!(check(&vec![(0, 5), (usize::MAX, 5)], 10, 2).is_err());
     }
 }

@@ -8,17 +8,7 @@ mod load;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cosched_pipeline::BoxError;
-
-use crate::peers::{Parts, Peers};
-use load::Library;
-
-/// The processes that `mpirun` started.
-pub struct Mpi {
-    library: Library,
-    rank: u64,
-    size: u64,
-}
+pub use load::Mpi;
 
 /// Why MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -96,77 +86,14 @@ fn places(library: &str) -> Vec<PathBuf> {
 }
 
 fn start(path: &Path) -> Result<Arc<Mpi>, NoMpi> {
-    let library = Library::load(path).map_err(|why| NoMpi::Unusable { path: path.into(), why })?;
-    let (rank, size) = library.init().map_err(NoMpi::Start)?;
-    Ok(Arc::new(Mpi { library, rank, size }))
-}
-
-impl Mpi {
-    /// Ends MPI, when all processes are done.
-    pub fn finish(&self) {
-        self.library.finalize();
-    }
-}
-
-impl Peers for Mpi {
-    fn rank(&self) -> u64 {
-        self.rank
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn all_to_all(&self, send: &[u8], sent: &Parts, receive: &mut [u8], received: &Parts) -> Result<(), BoxError> {
-        check(sent, send.len(), self.size)?;
-        check(received, receive.len(), self.size)?;
-        self.library.all_to_all(send, sent, receive, received).map_err(Into::into)
-    }
-
-    fn send_receive(&self, send: &[u8], to: u64, receive: &mut [u8], from: u64) -> Result<(), BoxError> {
-        self.library.send_receive(send, to as i32, receive, from as i32).map_err(Into::into)
-    }
-
-    fn barrier(&self) -> Result<(), BoxError> {
-        self.library.barrier().map_err(Into::into)
-    }
-
-    fn broadcast(&self, bytes: &mut [u8]) -> Result<(), BoxError> {
-        self.library.broadcast(bytes).map_err(Into::into)
-    }
-
-    fn sum(&self, value: u64) -> Result<u64, BoxError> {
-        self.library.sum(value).map_err(Into::into)
-    }
-
-    fn abort(&self, code: i32) {
-        self.library.abort(code);
-    }
-}
-
-/// Checks that there is one part for each process, each inside the buffer: MPI would access memory outside without an error.
-fn check(parts: &Parts, len: usize, size: u64) -> Result<(), String> {
-    if parts.len() as u64 != size {
-        return Err(format!("{} parts for {size} processes", parts.len()));
-    }
-    match parts.iter().find(|(at, bytes)| *bytes > 0 && at.checked_add(*bytes).is_none_or(|end| end > len)) {
-        None => Ok(()),
-        Some((at, bytes)) => Err(format!("{bytes} bytes at {at} are not in a buffer of {len}")),
-    }
+    let mut mpi = Mpi::load(path).map_err(|why| NoMpi::Unusable { path: path.into(), why })?;
+    mpi.start().map_err(NoMpi::Start)?;
+    Ok(Arc::new(mpi))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_have_to_be_inside() {
-        assert!(check(&vec![(0, 5), (5, 5)], 10, 2).is_ok());
-        assert!(check(&vec![(0, 5), (90, 0)], 10, 2).is_ok());
-        assert!(check(&vec![(0, 5)], 10, 2).is_err());
-        assert!(check(&vec![(0, 5), (6, 5)], 10, 2).is_err());
-        assert!(check(&vec![(0, 5), (usize::MAX, 5)], 10, 2).is_err());
-    }
 
     #[test]
     fn what_is_no_such_library_is_refused() {

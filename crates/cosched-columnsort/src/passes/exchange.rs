@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cosched_pipeline::{BoxError, Port, Resource, Stage};
 
 use super::permute::blocks_in_round;
-use super::{Context, block_of, block_tag};
+use super::{Context, block_of, block_tag, end};
 use crate::layout::Pass;
 use crate::peers::Parts;
 
@@ -68,8 +68,5 @@ fn finish(port: &mut Port, sent: cosched_pipeline::PathId, received: cosched_pip
     while let Some(caboose) = port.accept_from(sent) {
         port.convey(caboose);
     }
-    if !port.stopping() {
-        port.end(received);
-    }
-    Ok(())
+    end(port, received)
 }

@@ -5,15 +5,10 @@ use std::sync::Arc;
 
 use cosched_pipeline::{BoxError, Buffer, PathId, Port, Resource, Stage};
 
-use super::{Context, block_tag};
+use super::{Context, block_tag, end};
 use crate::gather::Stream;
 use crate::layout::{Layout, Pass};
 use crate::merge::{Merging, Sorted};
-
-/// The shifted column that process `process` writes in its round; after its last round the first process writes the last half.
-pub(super) fn shifted_column(layout: &Layout, process: u64, round: u64) -> u64 {
-    layout.column(process, round)
-}
 
 /// The output of a shifted column.
 pub(super) fn output(layout: &Layout, column: u64) -> Stream {
@@ -50,7 +45,7 @@ impl<'a> Column<'a> {
 /// Writes a shifted column's records to blocks. False if the pipeline is stopping.
 fn write(context: &Context, port: &mut Port, blocks: PathId, round: u64, from: Sorted, and: Sorted) -> bool {
     let layout = &context.layout;
-    let stream = output(layout, shifted_column(layout, context.rank(), round));
+    let stream = output(layout, layout.column(context.rank(), round));
     let mut merging = Merging::new(layout.format, from, and);
     let block_bytes = context.plan.memory.block_bytes;
     for block in 0..stream.len().div_ceil(block_bytes) {
@@ -118,10 +113,7 @@ pub(super) fn halve(context: &Arc<Context>) -> Stage {
             port.convey(half);
             port.convey(column);
         }
-        if !port.stopping() {
-            port.end(halves);
-        }
-        Ok::<(), BoxError>(())
+        end(port, halves)
     })
 }
 
@@ -160,9 +152,6 @@ pub(super) fn with_others(context: &Arc<Context>) -> Stage {
             }
             port.convey(half);
         }
-        if !port.stopping() {
-            port.end(blocks);
-        }
-        Ok::<(), BoxError>(())
+        end(port, blocks)
     })
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use cosched_pipeline::file::{BlockFile, IoOptions, WriteAt};
-use cosched_pipeline::{BoxError, Buffer, Graph, Kind, Path, Resource, Stage};
+use cosched_pipeline::{BoxError, Buffer, Graph, Kind, Path, PathId, Port, Resource, Stage};
 
 use crate::gather::Stream;
 use crate::layout::{Layout, Pass};
@@ -73,7 +73,7 @@ impl Context {
     fn incoming(&self, pass: Pass, round: u64) -> Vec<Stream> {
         let (me, layout) = (self.rank(), &self.layout);
         match self.parts(pass) {
-            1 if pass == Pass::Merge => vec![merge::output(layout, merge::shifted_column(layout, me, round))],
+            1 if pass == Pass::Merge => vec![merge::output(layout, layout.column(me, round))],
             1 => vec![self.stream(pass, layout.column(me, round), me)],
             _ => (0..layout.shape.processes).map(|from| self.stream(pass, layout.column(from, round), me)).collect(),
         }
@@ -91,6 +91,14 @@ fn block_tag(round: u64, block: u64) -> u64 {
 
 fn block_of(buffer: &Buffer) -> (u64, u64) {
     (buffer.tag() >> 32, buffer.tag() & 0xffff_ffff)
+}
+
+/// Ends a path that a stage begins, unless the pipeline is stopping.
+fn end(port: &mut Port, path: PathId) -> Result<(), BoxError> {
+    if !port.stopping() {
+        port.end(path);
+    }
+    Ok(())
 }
 
 /// Builds the graph of a pass.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cosched_pipeline::{BoxError, Buffer, Port, Resource, Stage};
+use cosched_pipeline::{Buffer, Port, Resource, Stage};
 
-use super::{Context, block_tag};
+use super::{Context, block_tag, end};
 use crate::gather::Stream;
 use crate::layout::Pass;
 
@@ -26,10 +26,7 @@ pub(super) fn stage(context: &Arc<Context>, pass: Pass) -> Stage {
             }
             port.convey(column);
         }
-        if !port.stopping() {
-            port.end(blocks);
-        }
-        Ok::<(), BoxError>(())
+        end(port, blocks)
     })
 }
 

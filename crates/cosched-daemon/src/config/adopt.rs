@@ -1,6 +1,6 @@
 //! `[[adopt]]`: what becomes a job when it appears.
 
-use super::ConfigError;
+use super::{ConfigError, error};
 use cosched_api::{Terms, wrong_value};
 use serde::Deserialize;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use cosched_api::{Client, SocketChoice};
 
 use super::result::{Wrong, answer};
-use crate::border::text_from;
+use crate::border::text_or_empty;
 
 /// The first word of every open handle.
 const OPEN: u64 = 0x636f_7363_6865_6431;
@@ -129,12 +129,9 @@ pub unsafe extern "C" fn cosched_open(socket: *const c_char, handle: *mut *mut c
         if handle.is_null() {
             return Err(Wrong::invalid("the place for the handle is NULL"));
         }
-        let named = match socket.is_null() {
-            true => None,
-            // SAFETY: guaranteed by the caller.
-            false => Some(unsafe { text_from(socket, "the socket") }.map_err(Wrong::invalid)?),
-        };
-        let opened = open(named.filter(|path| !path.is_empty()))?;
+        // SAFETY: guaranteed by the caller.
+        let named = unsafe { text_or_empty(socket, "the socket") }.map_err(Wrong::invalid)?;
+        let opened = open(Some(named).filter(|path| !path.is_empty()))?;
         // SAFETY: guaranteed by the caller.
         unsafe { handle.write(Box::into_raw(Box::new(opened)).cast()) };
         Ok(())

@@ -56,12 +56,9 @@ pub unsafe extern "C" fn cosched_node_load(
     result: *mut cosched_load,
 ) -> c_int {
     let work = |connection: &Connection| {
-        let name = match node.is_null() {
-            true => None,
-            // SAFETY: guaranteed by the caller.
-            false => Some(unsafe { node_name(node, "the node's name") }?),
-        };
-        let name = name.filter(|name| !name.is_empty());
+        // SAFETY: guaranteed by the caller.
+        let name = unsafe { node_name(node, "the node's name") }?;
+        let name = Some(name).filter(|name| !name.is_empty());
         Ok(load_facts(&connection.ask(|client| client.load(name))?))
     };
     // SAFETY: guaranteed by the caller.

@@ -9,7 +9,7 @@ use cosched_api::{Class, JobRequest, NodeResources, ProcessRequest, ResourcesReq
 use super::handle::{Connection, cosched_t, with};
 use super::result::Wrong;
 use super::types::{cosched_class, cosched_err, cosched_resources};
-use crate::border::text_from;
+use crate::border::text_or_empty;
 
 /// More nodes than any cluster has: a larger count is a mistake and is refused.
 const NODES_MAX: usize = 65_536;
@@ -51,15 +51,12 @@ pub unsafe extern "C" fn cosched_register(
         if job.is_null() {
             return Err(Wrong::invalid("the place for the job's number is NULL"));
         }
-        let name = match name.is_null() {
-            true => None,
-            // SAFETY: guaranteed by the caller.
-            false => Some(unsafe { text_from(name, "the name") }.map_err(Wrong::invalid)?.to_owned()),
-        };
+        // SAFETY: guaranteed by the caller.
+        let name = unsafe { text_or_empty(name, "the name") }.map_err(Wrong::invalid)?;
         let request = JobRequest {
             command: command_line(),
             pid: 0,
-            name: name.filter(|name| !name.is_empty()),
+            name: Some(name.to_owned()).filter(|name| !name.is_empty()),
             class: class(job_class)?,
             // SAFETY: guaranteed by the caller.
             nodes: unsafe { resources(nodes, node_count) }?,
@@ -204,11 +201,8 @@ unsafe fn wanted(index: usize, from: &cosched_resources) -> Result<NodeResources
         let why = format!("nodes[{index}].reserved is not 0: set the struct to zero before you fill it");
         return Err(Wrong::invalid(why));
     }
-    let name = match from.node.is_null() {
-        true => "",
-        // SAFETY: guaranteed by the caller.
-        false => unsafe { node_name(from.node, &format!("nodes[{index}].node")) }?,
-    };
+    // SAFETY: guaranteed by the caller.
+    let name = unsafe { node_name(from.node, &format!("nodes[{index}].node")) }?;
     Ok(NodeResources {
         name: name.to_owned(),
         cpus: Some(from.cpus).filter(|cpus| *cpus > 0),
@@ -218,13 +212,13 @@ unsafe fn wanted(index: usize, from: &cosched_resources) -> Result<NodeResources
     })
 }
 
-/// The name of a node.
+/// The name of a node; empty for NULL.
 ///
 /// # Safety
-/// `name` is a text.
+/// `name` is NULL or a text.
 pub(super) unsafe fn node_name<'a>(name: *const c_char, what: &str) -> Result<&'a str, Wrong> {
     // SAFETY: guaranteed by the caller.
-    let name = unsafe { text_from(name, what) }.map_err(Wrong::invalid)?;
+    let name = unsafe { text_or_empty(name, what) }.map_err(Wrong::invalid)?;
     match name.len() {
         0..=NODE_NAME_BYTES_MAX => Ok(name),
         long => Err(Wrong::invalid(format!(

@@ -128,6 +128,20 @@ pub(super) unsafe fn change(
     unsafe { build(pipeline, place, |plan| change(plan.stage(stage)?).map(|()| 0)) }
 }
 
+/// Changes a stage in a way that only a wrong number of the stage can refuse.
+///
+/// # Safety
+/// As for `build`.
+pub(super) unsafe fn set_of_stage(
+    pipeline: *mut cosched_pipeline,
+    place: &str,
+    stage: c_int,
+    set: impl FnOnce(&mut StagePlan),
+) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { build(pipeline, place, |plan| plan.stage(stage).map(set).map(|()| 0)) }
+}
+
 /// Sets what is called before the stage's first buffer. Returns 0 or -1.
 ///
 /// # Safety
@@ -139,12 +153,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_init(
     init: cosched_pipeline_init_fn,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        change(pipeline, "cosched_pipeline_stage_init", stage, |stage| {
-            stage.calls.init = init;
-            Ok(())
-        })
-    }
+    unsafe { set_of_stage(pipeline, "cosched_pipeline_stage_init", stage, |stage| stage.calls.init = init) }
 }
 
 /// Sets what is called after the stage's last buffer. Returns 0 or -1.
@@ -158,12 +167,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_cleanup(
     cleanup: cosched_pipeline_cleanup_fn,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        change(pipeline, "cosched_pipeline_stage_cleanup", stage, |stage| {
-            stage.calls.cleanup = cleanup;
-            Ok(())
-        })
-    }
+    unsafe { set_of_stage(pipeline, "cosched_pipeline_stage_cleanup", stage, |stage| stage.calls.cleanup = cleanup) }
 }
 
 /// Sets what frees the stage's user pointer: called once, also when the pipeline never runs. Returns 0, or -1: then it is
@@ -264,12 +268,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_ordered(
     ordered: bool,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        change(pipeline, "cosched_pipeline_stage_ordered", stage, |stage| {
-            stage.ordered = ordered;
-            Ok(())
-        })
-    }
+    unsafe { set_of_stage(pipeline, "cosched_pipeline_stage_ordered", stage, |stage| stage.ordered = ordered) }
 }
 
 /// Multistage thread: all stages with this thread's name share a thread and work in turn, in the order in which they were
@@ -303,12 +302,7 @@ pub unsafe extern "C" fn cosched_pipeline_stage_repeat(
     times: usize,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        change(pipeline, "cosched_pipeline_stage_repeat", stage, |stage| {
-            stage.repeat = times;
-            Ok(())
-        })
-    }
+    unsafe { set_of_stage(pipeline, "cosched_pipeline_stage_repeat", stage, |stage| stage.repeat = times) }
 }
 
 /// For a body: while it waits for a buffer of a path it may hold at most this number of others of it. A path with no more buffers

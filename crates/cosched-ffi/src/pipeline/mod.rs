@@ -80,6 +80,19 @@ unsafe fn build(
     unsafe { pipeline.as_ref() }.map_or(-1, |pipeline| pipeline.build(place, change))
 }
 
+/// Changes the plan of a pipeline in a way that is never wrong.
+///
+/// # Safety
+/// As for `build`.
+unsafe fn set(pipeline: *const cosched_pipeline, place: &str, set: impl FnOnce(&mut Plan)) -> c_int {
+    let change = |plan: &mut Plan| {
+        set(plan);
+        Ok(0)
+    };
+    // SAFETY: guaranteed by the caller.
+    unsafe { build(pipeline, place, change) }
+}
+
 /// Makes a pipeline without stages. The name is for reports and errors.
 ///
 /// The building functions that follow return -1 where something is wrong, and remember the first thing that was: a program

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::cosched_pipeline::Priorities;
 
-use super::{build, cosched_pipeline};
+use super::{build, cosched_pipeline, set};
 use crate::border::text_from;
 
 /// The number of workers for the stages that compute; 0, the default, for one per CPU that the process may use.
@@ -17,10 +17,7 @@ use crate::border::text_from;
 pub unsafe extern "C" fn cosched_pipeline_set_workers(pipeline: *mut cosched_pipeline, workers: usize) -> c_int {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        build(pipeline, "cosched_pipeline_set_workers", |plan| {
-            plan.options.workers = (workers > 0).then_some(workers);
-            Ok(0)
-        })
+        set(pipeline, "cosched_pipeline_set_workers", |plan| plan.options.workers = (workers > 0).then_some(workers))
     }
 }
 
@@ -51,12 +48,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_priorities(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_pin_in_turn(pipeline: *mut cosched_pipeline, pin: bool) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        build(pipeline, "cosched_pipeline_set_pin_in_turn", |plan| {
-            plan.options.pin_in_turn = pin;
-            Ok(0)
-        })
-    }
+    unsafe { set(pipeline, "cosched_pipeline_set_pin_in_turn", |plan| plan.options.pin_in_turn = pin) }
 }
 
 /// A stage that works on one buffer for longer than `limit_s` seconds ends the run with COSCHED_CODE_STALLED and its name; so
@@ -98,12 +90,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_stall_warning(pipeline: *mut cosch
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_trace(pipeline: *mut cosched_pipeline, trace: bool) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        build(pipeline, "cosched_pipeline_set_trace", |plan| {
-            plan.options.trace = trace;
-            Ok(0)
-        })
-    }
+    unsafe { set(pipeline, "cosched_pipeline_set_trace", |plan| plan.options.trace = trace) }
 }
 
 /// Whether `cosched pipeline show` may look at it while it runs. Returns 0 or -1.
@@ -113,12 +100,7 @@ pub unsafe extern "C" fn cosched_pipeline_set_trace(pipeline: *mut cosched_pipel
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cosched_pipeline_set_serve(pipeline: *mut cosched_pipeline, serve: bool) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe {
-        build(pipeline, "cosched_pipeline_set_serve", |plan| {
-            plan.options.serve = serve;
-            Ok(0)
-        })
-    }
+    unsafe { set(pipeline, "cosched_pipeline_set_serve", |plan| plan.options.serve = serve) }
 }
 
 /// A time from C in seconds; 0 means None.

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 
 use ::cosched_pipeline::Class;
 
-use super::build::change;
+use super::build::{change, set_of_stage};
 use super::cosched_pipeline;
 
 /// A scheduling class of Linux (man 7 sched).
@@ -56,9 +56,8 @@ pub unsafe extern "C" fn cosched_pipeline_stage_slice_us(
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        change(pipeline, "cosched_pipeline_stage_slice_us", stage, |stage| {
-            stage.settings.slice_us = Some(slice_us);
-            Ok(())
+        set_of_stage(pipeline, "cosched_pipeline_stage_slice_us", stage, |stage| {
+            stage.settings.slice_us = Some(slice_us)
         })
     }
 }

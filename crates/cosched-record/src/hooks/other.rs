@@ -1,9 +1,9 @@
 //! The begin and the end; files; and calls that are only counted and timed: persistent requests, one-sided communication, neighbourhoods and
 //! processes that join later.
 
-use super::{OTHER_ERROR, hooks};
+use super::hooks;
 use crate::call;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// `MPI_Init` and its relative: recording begins when they return.
 macro_rules! begins {
@@ -39,16 +39,10 @@ begins! {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
     static NUMBER: call::Number = call::Number::new(0);
-    static NEXT: crate::later::Later = crate::later::Later::named(c"MPI_Finalize");
-    let next = NEXT.get();
-    if next.is_null() {
-        return OTHER_ERROR;
-    }
+    let next = hooks!(@next MPI_Finalize ());
     if let Some(call) = call::Call::begin(&NUMBER, "MPI_Finalize") {
         call.finalize();
     }
-    // SAFETY: MPI's function of this name has this type.
-    let next = unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> c_int>(next) };
     // SAFETY: the caller keeps the function's contract.
     unsafe { next() }
 }

@@ -2,8 +2,8 @@
 
 use crate::out::Failure;
 use crate::run::SESSION;
-use crate::run::signals::Signals;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::run::signals::{Signals, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -107,14 +107,9 @@ impl Running {
             if left.is_zero() {
                 return Ok(None);
             }
-            let timeout =
-                Timespec { tv_sec: left.as_secs().try_into().unwrap_or(1), tv_nsec: left.subsec_nanos().into() };
             let mut places =
                 [self.pidfd.as_fd(), signals.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut places, Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(failed(e.into())),
-            }
+            poll(&mut places, Some(left)).map_err(failed)?;
             if let Some(signal) = signals.next() {
                 return Err(Failure::silent(u8::try_from(128 + signal.number).unwrap_or(1)));
             }

@@ -5,7 +5,8 @@ mod predict;
 mod text;
 
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, terminal_width};
+use crate::input;
+use crate::out::{Failure, terminal_width};
 use clap::Args;
 use cosched_sim::pipeline::{self, PipelineError, PipelineOutcome, PipelineSpec, Priorities};
 use std::path::{Path, PathBuf};
@@ -57,23 +58,16 @@ pub(crate) fn run(context: &Context, options: &RunPipeline) -> Result<u8, Failur
     };
     let all = options.priorities.iter().map(simulate).collect::<Result<Vec<_>, Failure>>()?;
     let predicted = predict::predict(&spec)?;
-    if context.json {
-        print_json(&json::output(&spec, &all, &predicted))?;
-    } else {
-        print(&text::output(options, &spec, &all, &predicted, terminal_width()))?;
-    }
-    Ok(0)
+    context.give(&json::output(&spec, &all, &predicted), || {
+        text::output(options, &spec, &all, &predicted, terminal_width())
+    })
 }
 
 fn read(path: &Path) -> Result<PipelineSpec, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        let hint = "give the path of a pipeline in TOML; docs/pipeline-rules.md has the format";
-        Failure::explained(1, &format!("cannot read {shown}"), &e.to_string(), hint)
-    })?;
+    let text = input::read(path, "give the path of a pipeline in TOML; docs/pipeline-rules.md has the format")?;
     toml::from_str(&text).map_err(|e| {
         let hint = "see `cosched sim pipeline --help` for what a pipeline has";
-        Failure::explained(1, &format!("{shown} is not a pipeline"), e.to_string().trim_end(), hint)
+        Failure::explained(1, &format!("{} is not a pipeline", path.display()), e.to_string().trim_end(), hint)
     })
 }
 

@@ -2,8 +2,8 @@
 
 use super::predict::Predicted;
 use super::{RunPipeline, Simulated};
-use crate::table::{Cell, numbers, render, words};
-use cosched_sim::pipeline::{PipelineOutcome, PipelineSpec};
+use crate::table::Listing;
+use cosched_sim::pipeline::{PipelineOutcome, PipelineSpec, StageOutcome, Told};
 
 pub(super) fn output(
     options: &RunPipeline,
@@ -31,32 +31,19 @@ fn beside(spec: &PipelineSpec) -> &'static str {
 }
 
 fn rules(spec: &PipelineSpec, all: &[Simulated], width: Option<usize>) -> String {
-    let columns = [
-        words("PRIORITIES", 0),
-        numbers("TIME", 0),
-        numbers("RATIO", 0),
-        numbers("OF BOUND", 1),
-        words("LIMITS", 0),
-        numbers("USED", 2),
-        numbers("SWITCHES", 3),
-        numbers("CHANGES", 2),
-    ];
     let first_ns = all.first().map_or(1, |one| one.outcome.elapsed_ns) as f64;
-    let row = |one: &Simulated| -> Vec<Cell> {
-        let out = &one.outcome;
-        let stage = out.limit.stage.map_or("all stages", |stage| &spec.stages[stage].name);
-        vec![
-            one.priorities.to_string().into(),
-            format!("{:.3} s", out.elapsed_ns as f64 / 1e9).into(),
-            format!("{:.3}", out.elapsed_ns as f64 / first_ns).into(),
-            format!("{:.3}", out.elapsed_ns as f64 / out.bound.ns().max(1) as f64).into(),
-            format!("{}: {stage}", out.limit.resource.name()).into(),
-            percent(out.limit.share).into(),
-            out.switches.to_string().into(),
-            out.changes.to_string().into(),
-        ]
-    };
-    render(&columns, &all.iter().map(row).collect::<Vec<_>>(), width)
+    let elapsed = |one: &Simulated, part_ns: f64| format!("{:.3}", one.outcome.elapsed_ns as f64 / part_ns);
+    let stage = |one: &Simulated| one.outcome.limit.stage.map_or("all stages", |stage| &spec.stages[stage].name);
+    Listing::of(all)
+        .words("PRIORITIES", 0, |one| one.priorities.to_string())
+        .numbers("TIME", 0, |one| elapsed(one, 1e9) + " s")
+        .numbers("RATIO", 0, |one| elapsed(one, first_ns))
+        .numbers("OF BOUND", 1, |one| elapsed(one, one.outcome.bound.ns().max(1) as f64))
+        .words("LIMITS", 0, |one| format!("{}: {}", one.outcome.limit.resource.name(), stage(one)))
+        .numbers("USED", 2, |one| percent(one.outcome.limit.share))
+        .numbers("SWITCHES", 3, |one| one.outcome.switches.to_string())
+        .numbers("CHANGES", 2, |one| one.outcome.changes.to_string())
+        .render(width)
 }
 
 fn percent(part: f64) -> String {
@@ -65,48 +52,33 @@ fn percent(part: f64) -> String {
 
 /// Each stage's time, as fractions of its threads' time.
 fn stages(out: &PipelineOutcome, width: Option<usize>) -> String {
-    let columns = [
-        words("STAGE", 0),
-        words("RESOURCE", 1),
-        numbers("THREADS", 2),
-        numbers("CPU", 0),
-        numbers("DELAY", 0),
-        numbers("BLOCKED", 0),
-        numbers("WAIT IN", 0),
-        numbers("WAIT OUT", 1),
-        numbers("QUEUE", 0),
-    ];
-    let cells = |stage: &cosched_sim::pipeline::StageOutcome| -> Vec<Cell> {
-        let all_ns = (out.elapsed_ns * u64::from(stage.incarnations)).max(1) as f64;
-        let part = |ns: u64| percent(ns as f64 / all_ns);
-        let blocked_ns = stage.busy_ns.saturating_sub(stage.cpu_ns + stage.delay_ns);
-        vec![
-            stage.name.as_str().into(),
-            stage.resource.name().into(),
-            stage.incarnations.to_string().into(),
-            part(stage.cpu_ns).into(),
-            part(stage.delay_ns).into(),
-            part(blocked_ns).into(),
-            part(stage.wait_in_ns).into(),
-            part(stage.wait_out_ns).into(),
-            format!("{:.2}", stage.queue_mean).into(),
-        ]
+    let part = |stage: &StageOutcome, ns: u64| {
+        percent(ns as f64 / (out.elapsed_ns * u64::from(stage.incarnations)).max(1) as f64)
     };
-    render(&columns, &out.stages.iter().map(cells).collect::<Vec<_>>(), width)
+    Listing::of(&out.stages)
+        .words("STAGE", 0, |stage| stage.name.as_str())
+        .words("RESOURCE", 1, |stage| stage.resource.name())
+        .numbers("THREADS", 2, |stage| stage.incarnations.to_string())
+        .numbers("CPU", 0, |stage| part(stage, stage.cpu_ns))
+        .numbers("DELAY", 0, |stage| part(stage, stage.delay_ns))
+        .numbers("BLOCKED", 0, |stage| part(stage, stage.busy_ns.saturating_sub(stage.cpu_ns + stage.delay_ns)))
+        .numbers("WAIT IN", 0, |stage| part(stage, stage.wait_in_ns))
+        .numbers("WAIT OUT", 1, |stage| part(stage, stage.wait_out_ns))
+        .numbers("QUEUE", 0, |stage| format!("{:.2}", stage.queue_mean))
+        .render(width)
 }
 
 /// The changes that were tried, and their results; the comparison windows in between are left out.
 fn actions(spec: &PipelineSpec, out: &PipelineOutcome, width: Option<usize>) -> String {
-    let columns = [numbers("AT", 0), words("STAGE", 0), words("CHANGE", 0), words("WHY", 0)];
     let shown = out.told.iter().filter(|told| !told.why.is_some_and(|why| why.compares()));
-    let cells = |told: &cosched_sim::pipeline::Told| -> Vec<Cell> {
+    let why = |told: &Told| {
         let why = told.why.map_or("as the rule says".to_owned(), |why| why.to_string());
-        vec![
-            format!("{:.3} s", told.time_ns as f64 / 1e9).into(),
-            spec.stages[told.stage].name.as_str().into(),
-            told.change.to_string().into(),
-            if told.refused { format!("refused ({why})") } else { why }.into(),
-        ]
+        if told.refused { format!("refused ({why})") } else { why }
     };
-    render(&columns, &shown.map(cells).collect::<Vec<_>>(), width)
+    Listing::of(shown)
+        .numbers("AT", 0, |told| format!("{:.3} s", told.time_ns as f64 / 1e9))
+        .words("STAGE", 0, |told| spec.stages[told.stage].name.as_str())
+        .words("CHANGE", 0, |told| told.change.to_string())
+        .words("WHY", 0, why)
+        .render(width)
 }

@@ -1,5 +1,6 @@
 //! Predictions and their checks in a file of the user: a line of JSON each, appended.
 
+use crate::out::json_line;
 use crate::out::{Failure, say};
 use crate::state::state_directory;
 use cosched_study::whatif::{Checked, Predicted};
@@ -132,7 +133,7 @@ struct Written {
 /// Appends a line in one write. A file that is too large loses its older half first.
 pub(super) fn append(file: &Path, line: &Line) -> Result<(), Failure> {
     let written = Written { format: FORMAT.to_owned(), line: line.clone() };
-    let text = serde_json::to_string(&written).map_err(|e| Failure::other(format!("cannot write JSON: {e}")))? + "\n";
+    let text = json_line(&written)?;
     let put = || {
         if let Some(directory) = file.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

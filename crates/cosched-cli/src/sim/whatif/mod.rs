@@ -95,11 +95,9 @@ pub(crate) fn whatif(context: &Context, options: &WhatIf) -> Result<u8, Failure>
     let (kept, begin) = forecast(&mut client, options, &settings, &looked)?;
     kept::append(&file, &kept::Line::Predicted(kept.clone()))?;
     looked.notes.iter().for_each(|note| say(note));
-    if context.json {
-        print_json(&kept.only(&shown))?;
-    } else {
-        print(&text::page(&kept.only(&shown), &settings.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()))?;
-    }
+    let names: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
+    let asked = kept.only(&shown);
+    context.give(&asked, || text::page(&asked, &names))?;
     if !options.stay {
         return Ok(0);
     }

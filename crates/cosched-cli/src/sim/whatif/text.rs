@@ -2,9 +2,9 @@
 
 use super::NOW;
 use super::kept::{Done, Kept, Past};
-use crate::format::{duration_s, second};
+use crate::format::{duration_s, or_dash, second};
 use crate::out::terminal_width;
-use crate::table::{Cell, Column, numbers, render, words};
+use crate::table::{Column, Listing};
 use cosched_study::whatif::{Checked, Predicted, calibration, summary};
 use std::borrow::Cow;
 
@@ -27,82 +27,47 @@ fn slowdown(predicted: &Predicted) -> String {
 }
 
 fn now(kept: &Kept) -> String {
-    let columns = [
-        numbers("JOB", 0),
-        words("NAME", 0),
-        numbers("CPU TIME", 0),
-        numbers("SLOWDOWN", 0),
-        words("END", 0),
-        words("SETTINGS", 1),
-    ];
-    let rows = kept.jobs.iter().filter_map(|job| {
-        let predicted = job.predicted.get(NOW)?;
-        let end = match (predicted.ends_s, predicted.done) {
-            (Some(end), _) => format!("in {}", duration_s(end)),
-            (None, Some(done)) => format!("later, {:.0} % done then", done * 100.0),
-            (None, None) => "not known".to_owned(),
-        };
-        let cells: Vec<Cell> = vec![
-            job.id.to_string().into(),
-            job.name.as_str().into(),
-            duration_s(predicted.cpu_s).into(),
-            slowdown(predicted).into(),
-            end.into(),
-            job.settings.as_str().into(),
-        ];
-        Some(cells)
-    });
-    render(&columns, &rows.collect::<Vec<_>>(), terminal_width())
+    let end = |predicted: &Predicted| match (predicted.ends_s, predicted.done) {
+        (Some(end), _) => format!("in {}", duration_s(end)),
+        (None, Some(done)) => format!("later, {:.0} % done then", done * 100.0),
+        (None, None) => "not known".to_owned(),
+    };
+    Listing::of(kept.jobs.iter().filter_map(|job| Some((job, job.predicted.get(NOW)?))))
+        .numbers("JOB", 0, |(job, _)| job.id.to_string())
+        .words("NAME", 0, |(job, _)| job.name.as_str())
+        .numbers("CPU TIME", 0, |(_, predicted)| duration_s(predicted.cpu_s))
+        .numbers("SLOWDOWN", 0, |(_, predicted)| slowdown(predicted))
+        .words("END", 0, |(_, predicted)| end(predicted))
+        .words("SETTINGS", 1, |(job, _)| job.settings.as_str())
+        .render(terminal_width())
 }
 
 fn slowdowns(kept: &Kept, settings: &[&str]) -> String {
-    let titled = |name: &&str| Column { title: Cow::Owned((*name).to_uppercase()), right: true, dispensable: 0 };
-    let columns: Vec<Column> =
-        [numbers("JOB", 0), words("NAME", 0)].into_iter().chain(settings.iter().map(titled)).collect();
-    let rows: Vec<Vec<Cell>> = kept
-        .jobs
-        .iter()
-        .map(|job| {
-            let each = settings.iter().map(|name| job.predicted.get(*name).map_or("-".into(), slowdown).into());
-            [job.id.to_string().into(), job.name.as_str().into()].into_iter().chain(each).collect()
-        })
-        .collect();
+    let jobs =
+        Listing::of(&kept.jobs).numbers("JOB", 0, |job| job.id.to_string()).words("NAME", 0, |job| job.name.as_str());
+    let table = settings.iter().fold(jobs, |table, name| {
+        let column = Column { title: Cow::Owned(name.to_uppercase()), right: true, dispensable: 0 };
+        table.column(column, |job| or_dash(job.predicted.get(*name).map(slowdown)))
+    });
     let bound = kept.jobs.iter().flat_map(|job| job.predicted.values()).any(|predicted| predicted.is_bound);
     let note = "≥: it waits by polling, and how often is not seen while it waits busy; where its processes do not run together it may be \
                 much slower. A recording (--profile), or `cosched run --wait spin-block`, shows it.\n";
-    render(&columns, &rows, terminal_width()) + if bound { note } else { "" }
+    table.render(terminal_width()) + if bound { note } else { "" }
 }
 
 /// The checks made now, and all so far.
 pub(super) fn checked(done: &[Done], past: &Past) -> String {
-    let columns = [
-        words("PREDICTED AT", 0),
-        numbers("JOB", 0),
-        words("NAME", 0),
-        numbers("PREDICTED", 0),
-        numbers("FOUND", 0),
-        numbers("DIFFERENCE", 0),
-        words("END", 1),
-    ];
     let mut text = String::new();
-    let rows: Vec<Vec<Cell>> = done
-        .iter()
-        .flat_map(|done| done.jobs.iter().map(move |job| (done, job)))
-        .map(|(done, job)| {
-            let Checked { predicted_s, found_s, difference, .. } = job.checked;
-            vec![
-                second(done.at_unix_ms).into(),
-                job.id.to_string().into(),
-                job.name.as_str().into(),
-                format!("{predicted_s:.2} s").into(),
-                format!("{found_s:.2} s").into(),
-                format!("{:+.1} %", difference * 100.0).into(),
-                ends(&job.checked).into(),
-            ]
-        })
-        .collect();
-    if !rows.is_empty() {
-        text += &render(&columns, &rows, terminal_width());
+    if done.iter().any(|done| !done.jobs.is_empty()) {
+        text += &Listing::of(done.iter().flat_map(|done| done.jobs.iter().map(move |job| (done, job))))
+            .words("PREDICTED AT", 0, |(done, _)| second(done.at_unix_ms))
+            .numbers("JOB", 0, |(_, job)| job.id.to_string())
+            .words("NAME", 0, |(_, job)| job.name.as_str())
+            .numbers("PREDICTED", 0, |(_, job)| format!("{:.2} s", job.checked.predicted_s))
+            .numbers("FOUND", 0, |(_, job)| format!("{:.2} s", job.checked.found_s))
+            .numbers("DIFFERENCE", 0, |(_, job)| format!("{:+.1} %", job.checked.difference * 100.0))
+            .words("END", 1, |(_, job)| ends(&job.checked))
+            .render(terminal_width());
     }
     for changed in done.iter().flat_map(|done| &done.changed) {
         text += &format!("not counted, because something changed: {changed}\n");
