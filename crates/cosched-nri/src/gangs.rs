@@ -105,7 +105,7 @@ impl Gangs {
         let trouble = done.err().map(|e| e.to_string());
         match &trouble {
             Some(why) if self.trouble.as_ref() != Some(why) => {
-                tracing::warn!("pods are not adopted and not released now: {}", why.replace('\n', ";"));
+                tracing::warn!("pods are not adopted and not released now: {}", why.replace("\n  ", "; "));
             }
             None if self.trouble.is_some() => tracing::info!("coschedd answers again"),
             _ => (),
