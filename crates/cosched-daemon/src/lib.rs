@@ -25,6 +25,7 @@ mod http;
 mod instance;
 mod journal;
 mod lives;
+mod log;
 mod logfile;
 mod metrics;
 mod neighbours;
