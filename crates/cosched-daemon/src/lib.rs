@@ -45,6 +45,7 @@ mod store;
 mod stored;
 mod users;
 mod waitpage;
+mod watchdogs;
 mod words;
 
 pub use args::Args;

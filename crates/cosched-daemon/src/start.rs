@@ -19,6 +19,7 @@ use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
+use crate::watchdogs::Watchdogs;
 use crate::{check, clock, http, log, rules, serve, setup, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
@@ -222,9 +223,10 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
         Reserve::Part(_) => None,
     };
     let mover = Mover::start()?;
+    let watchdogs = Watchdogs::start(places.runtime_dir.clone())?;
     // Without cgroups nothing fills, and it need not be known which CPUs are idle.
     let probe = (!tree.has_keepers()).then(|| ProbeKeeper::new(exe));
-    Ok(Machinery { tree, slots, neighbours, guard, mover, probe, _lock: lock })
+    Ok(Machinery { tree, slots, neighbours, guard, mover, watchdogs, probe, _lock: lock })
 }
 
 /// The CPUs, and the number of them that jobs can use at a time.
