@@ -165,9 +165,15 @@ fn of_systemd(unit: &str, whose: &[&str]) -> Option<PathBuf> {
     let text = output("systemctl", &[whose, &words].concat())?;
     let (path, watchdog) = read_unit(&text)?;
     if let Some(watchdog) = watchdog {
+        // The daemon asks the system's systemd alone.
+        let suspended = match whose {
+            [] => "while it is suspended the daemon gives that sign for it",
+            _ => "do not suspend it",
+        };
         say(&format!(
-            "unit {} has WatchdogSec={}: systemd ends it when it is stopped for longer than that, as by `cosched suspend`\n  \
-             hint: do not suspend it, and keep the time between its slots shorter",
+            "unit {} has WatchdogSec={}: systemd ends it when it gives no sign of life for that long\n  \
+             hint: keep the time between its slots below half of that (a slot's length times the gangs that share the CPUs, or \
+             divided by its share); {suspended}",
             plain(unit),
             plain(&watchdog)
         ));

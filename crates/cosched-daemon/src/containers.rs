@@ -18,8 +18,8 @@ const PREFIX: &str = "cosched.";
 /// While a container is started its engine does not answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Where root's daemon finds the engines: it trusts no path that others could change.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where root's daemon finds the programs that it asks: it trusts no path that others could change.
+pub(crate) const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The length of an id, in hexadecimal digits.
 const ID_DIGITS: usize = 64;
 
@@ -57,7 +57,7 @@ impl<'a> Container<'a> {
         let mut command = Command::new(self.engine);
         command.args(words).current_dir("/");
         if rustix::process::geteuid().is_root() {
-            command.env("PATH", PATH);
+            command.env("PATH", SYSTEM_PATH);
         }
         begin_outside(run_dir, &mut command)?;
         answer(&mut command, ANSWER_TIME_MAX, ANSWER_BYTES_MAX)

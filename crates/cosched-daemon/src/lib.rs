@@ -25,6 +25,7 @@ mod http;
 mod instance;
 mod journal;
 mod lives;
+mod log;
 mod logfile;
 mod metrics;
 mod neighbours;
@@ -44,6 +45,7 @@ mod store;
 mod stored;
 mod users;
 mod waitpage;
+mod watchdogs;
 mod words;
 
 pub use args::Args;

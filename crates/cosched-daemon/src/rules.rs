@@ -8,6 +8,7 @@ use crate::config::AdoptRule;
 use crate::containers::{Container, Described, Engines, has_containers};
 use crate::refuse::Answer;
 use crate::rights::Peer;
+use crate::watchdogs;
 use cosched_api::{Adopt, JobRequest, Terms, parse};
 use cosched_linux::adopt::procs_below;
 use cosched_linux::appear::{self, Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
@@ -44,7 +45,7 @@ pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, run_dir: PathBuf, calls
     }
     let (uid, mount) = (rustix::process::geteuid().as_raw(), mount.to_owned());
     let begun = Appear::new(&mount, uid, Rules(rules)).and_then(|appear| {
-        let work = move || adopt_all(appear, (&mount, Engines::new(run_dir)), &calls, uid);
+        let work = move || adopt_all(appear, (&mount, run_dir), &calls, uid);
         std::thread::Builder::new().name("rules".into()).spawn(work)
     });
     if let Err(e) = begun {
@@ -52,7 +53,8 @@ pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, run_dir: PathBuf, calls
     }
 }
 
-fn adopt_all(mut appear: Appear<Rules>, (mount, mut engines): (&Path, Engines), calls: &mpsc::Sender<Call>, uid: u32) {
+fn adopt_all(mut appear: Appear<Rules>, (mount, run_dir): (&Path, PathBuf), calls: &mpsc::Sender<Call>, uid: u32) {
+    let mut engines = Engines::new(run_dir.clone());
     loop {
         engines.begin_round();
         for path in appear.populated() {
@@ -68,7 +70,10 @@ fn adopt_all(mut appear: Appear<Rules>, (mount, mut engines): (&Path, Engines), 
             };
             match ask(calls, uid, request(at, terms, container, &path)) {
                 None => return,
-                Some(Ok(_)) => tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule"),
+                Some(Ok(_)) => {
+                    tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule");
+                    warn_of_watchdog(&run_dir, &path);
+                }
                 Some(Err(e)) => {
                     tracing::warn!(rule = at + 1, "a rule adopts nothing: {} ({}). {}", e.what, e.why, e.hint)
                 }
@@ -83,6 +88,18 @@ fn adopt_all(mut appear: Appear<Rules>, (mount, mut engines): (&Path, Engines), 
         if let Err(e) = appear.wait() {
             return tracing::error!("rules adopt nothing any more: cgroups cannot be watched: {e}");
         }
+    }
+}
+
+/// What `cosched adopt` tells its user.
+fn warn_of_watchdog(run_dir: &Path, path: &Path) {
+    if let Some(watched) = watchdogs::of(run_dir, path) {
+        tracing::warn!(
+            cgroup = %path.display(),
+            "what a rule has adopted has WatchdogSec={}s, and systemd ends it when it gives no sign of life for that long. Keep the time between \
+             its slots below half of that",
+            watched.limit.as_secs_f64()
+        );
     }
 }
 

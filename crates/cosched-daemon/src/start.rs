@@ -19,7 +19,8 @@ use crate::privacy::Privacy;
 use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
-use crate::{check, clock, http, rules, serve, setup, users};
+use crate::watchdogs::Watchdogs;
+use crate::{check, clock, http, log, rules, serve, setup, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
@@ -38,7 +39,7 @@ use tokio::sync::mpsc;
 /// # Errors
 /// Why it could not start; nothing was changed then.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    start_log();
+    log::start();
     let mut config = configuration(&args)?;
     if args.check || args.setup.is_some() {
         return look(&config, &args);
@@ -113,12 +114,6 @@ fn remove_socket(args: &Args, places: &Places) {
     if !args.listen_stdin || args.embedded {
         let _ = std::fs::remove_file(&places.socket);
     }
-}
-
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("COSCHED_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
 /// The size of a directory's file system, in bytes.
@@ -228,9 +223,10 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
         Reserve::Part(_) => None,
     };
     let mover = Mover::start()?;
+    let watchdogs = Watchdogs::start(places.runtime_dir.clone())?;
     // Without cgroups nothing fills, and it need not be known which CPUs are idle.
     let probe = (!tree.has_keepers()).then(|| ProbeKeeper::new(exe));
-    Ok(Machinery { tree, slots, neighbours, guard, mover, probe, _lock: lock })
+    Ok(Machinery { tree, slots, neighbours, guard, mover, watchdogs, probe, _lock: lock })
 }
 
 /// The CPUs, and the number of them that jobs can use at a time.

@@ -510,8 +510,9 @@ fn attach_error(pid: i32, path: &Path, error: io::Error) -> TreeError {
              of the job"
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "it is outside the cgroup that is delegated to you: start it in the same scope as the daemon, or ask \
-             the administrator to run coschedd as a service"
+            "it is outside the cgroups that are delegated to you, as a login session is: start it in the same scope as the \
+             daemon or, for a daemon of `systemctl --user`, by `systemd-run --user --scope cosched run …`; or ask the \
+             administrator to run coschedd as a service"
         }
         _ => return TreeError::io("write", path)(error),
     };

@@ -50,6 +50,7 @@ mod marker;
 pub mod mechanism;
 mod memory_limit;
 pub mod neighbours;
+pub mod notify;
 pub mod observe;
 pub mod origin;
 pub mod pagefs;

@@ -53,8 +53,9 @@ impl Place {
             Some(last) if last == SUPERVISOR => dir.parent().unwrap_or(Path::new("/")).to_path_buf(),
             _ => dir,
         };
+        let dir = beside_service(layout, &dir).unwrap_or(dir);
         let full = below(&layout.v2_mount, &dir);
-        check_writable(&full, &["cgroup.procs", "cgroup.subtree_control"])?;
+        check_writable(&full, &DELEGATED)?;
         let cpu_dir = match layout.kind {
             LayoutKind::Unified => {
                 check_cpu_controller(&full)?;
@@ -64,6 +65,18 @@ impl Place {
         };
         Ok(Place::Delegated { dir, cpu_dir, name: name.into() })
     }
+}
+
+/// The files that whoever has been given a cgroup may write.
+const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
+
+/// The slice of a service of the user's own systemd. Below the service jobs would keep it from being started again: its cgroup would have
+/// children with controllers, and the kernel takes no process into such a one (decision 0071).
+fn beside_service(layout: &Layout, dir: &Path) -> Option<PathBuf> {
+    let slice = dir.parent().filter(|_| dir.extension().is_some_and(|word| word == "service"))?;
+    let full = below(&layout.v2_mount, slice);
+    let is_ours = layout.kind == LayoutKind::Unified && check_writable(&full, &DELEGATED).is_ok();
+    (is_ours && check_cpu_controller(&full).is_ok()).then(|| slice.to_owned())
 }
 
 /// `mount` joined with a path of /proc/PID/cgroup, which starts with a slash.
@@ -168,6 +181,21 @@ mod tests {
         for own in ["0::/u/s.scope\n", "0::/u/s.scope/supervisor\n"] {
             assert_eq!(Place::delegated_from(&unified(mount.path()), own, "cosched"), Ok(wanted.clone()));
         }
+    }
+
+    #[test]
+    fn jobs_of_a_users_service_are_beside_it() {
+        let mount = tempfile::tempdir().unwrap();
+        fake_cgroup(&mount.path().join("user@1.service/app.slice"), "cpu memory");
+        fake_cgroup(&mount.path().join("user@1.service/app.slice/coschedd.service"), "cpu memory");
+        let place =
+            Place::delegated_from(&unified(mount.path()), "0::/user@1.service/app.slice/coschedd.service\n", "cosched");
+        let dir = "/user@1.service/app.slice".into();
+        assert_eq!(place, Ok(Place::Delegated { dir, cpu_dir: None, name: "cosched".into() }));
+        // A service of the system's that has been given its own cgroup alone.
+        fake_cgroup(&mount.path().join("x.service"), "cpu");
+        let place = Place::delegated_from(&unified(mount.path()), "0::/x.service\n", "cosched");
+        assert!(matches!(place, Ok(Place::Delegated { dir, .. }) if dir == Path::new("/x.service")));
     }
 
     #[test]

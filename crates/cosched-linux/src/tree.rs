@@ -486,8 +486,11 @@ fn cannot_enable(path: &Path, error: &io::Error) -> Problem {
     Problem::new("the cpu controller cannot be enabled", format!("writing +cpu to {}: {error}", path.display()), hint)
 }
 
-/// Moves the processes of `dir` into a leaf: v2 allows no processes in a cgroup whose children have controllers.
+/// Moves the processes of `dir`, if it has any, into a leaf: v2 allows no processes in a cgroup whose children have controllers.
 fn leave_inner_node(dir: &Path) -> Result<(), TreeError> {
+    if cgfile::read(&dir.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty()) {
+        return Ok(());
+    }
     let leaf = dir.join(SUPERVISOR);
     cgfile::mkdir(&leaf).map_err(TreeError::io("create", &leaf))?;
     cgfile::move_all(dir, &leaf).map_err(TreeError::io("move processes into", &leaf))

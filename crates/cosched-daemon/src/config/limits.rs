@@ -7,9 +7,6 @@ use std::time::Duration;
 /// The largest request must fit, with the memory needed to parse it.
 const BUFFERED_BYTES_MIN: u64 = 16 << 20;
 
-/// The lower bound of the default limit on processes and threads of a job.
-const TASKS_MIN: u64 = 4096;
-
 /// How the limits of the caller's cgroup are treated, that is, the cgroup that a job's first process comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerCgroup {
@@ -86,9 +83,10 @@ pub(super) struct FileLimits {
     caller_cgroup: Option<String>,
 }
 
-/// A seventh of the machine's limit: what systemd gives a service.
+/// A seventh of the machine's limit, also of a small machine: never more than systemd gives a service (15 %), because a service or session with a
+/// lower limit would be refused.
 fn tasks_default() -> u64 {
-    (cosched_linux::observe::tasks_max() / 7).max(TASKS_MIN)
+    (cosched_linux::observe::tasks_max() / 7).max(1)
 }
 
 impl FileLimits {

@@ -16,7 +16,7 @@ use cosched_linux::family::{PROCESSES_MAX, family};
 use cosched_linux::process::{self, Held};
 use cosched_linux::{Entry, JobCgroup, Origin, Problem, Quota, TreeError};
 use cosched_node::Input;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -133,6 +133,13 @@ fn conflict(problem: Problem) -> ErrorBody {
 }
 
 impl Driver {
+    /// The signs of life of adopted services that are suspended come from here.
+    pub(super) fn heed_watchdogs(&mut self) {
+        let records = self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|record| record.suspended);
+        let cgroups = records.filter_map(|record| record.adopted.as_ref()?.cgroup.as_ref());
+        self.machinery.watchdogs.set(cgroups.map(PathBuf::from).collect());
+    }
+
     /// Opens what is to become the peer's job, and checks whether the peer has the right to adopt it.
     pub(super) fn adoption(&self, peer: Peer, adopt: &Adopt) -> Answer<(Option<Held>, Adoption)> {
         self.check_safety()?;

@@ -53,6 +53,7 @@ use crate::refuse::{Answer, no_such_job};
 use crate::rights::Rights;
 use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
+use crate::watchdogs::Watchdogs;
 use anyhow::Context;
 use auto::Choice;
 use cluster::Cluster;
@@ -121,6 +122,8 @@ pub(crate) struct Machinery {
     pub(crate) guard: GuardKeeper,
     /// Moves jobs to their places.
     pub(crate) mover: Mover,
+    /// Gives the signs of life of suspended services.
+    pub(crate) watchdogs: Watchdogs,
     /// Reports which CPUs are idle.
     pub(crate) probe: Option<ProbeKeeper>,
     /// Held for life, so that no second daemon uses the subtree.
@@ -415,6 +418,7 @@ impl Driver {
         self.machinery.slots.install(table);
         self.move_to_places();
         self.heed_quotas();
+        self.heed_watchdogs();
         self.tell_neighbours();
         self.install_boost();
         self.touch_status();
