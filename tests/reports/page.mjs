@@ -18,7 +18,7 @@ const painted = (page) => page.evaluate(() => [...cosched.plots].map(({ u }) => 
 
 /** All charts' data as the plots have it, with scales and axes. */
 const charts = (page) => page.evaluate(() => [...cosched.plots].map(({ u, items, chart }) => ({
-  items: items.length, points: chart.series.flatMap(({ points }) => points).filter(({ x, y }) => x !== null && y !== null && !(chart.x.log && x <= 0)).length, title: chart.title, x: [u.scales.x.min, u.scales.x.max], labels: u.axes.map((axis) => axis.label), units: [chart.x.unit, chart.y.unit],
+  items: items.length, points: chart.series.flatMap(({ points }) => points).filter(({ x, y }) => x !== null && y !== null && !(chart.x.log && x <= 0) && !(chart.y.log && y <= 0)).length, title: chart.title, x: [u.scales.x.min, u.scales.x.max], labels: u.axes.map((axis) => axis.label), units: [chart.x.unit, chart.y.unit],
   inside: items.every((item) => item.x.every((at) => at >= u.scales.x.min && at <= u.scales.x.max)),
 })));
 

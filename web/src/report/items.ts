@@ -32,7 +32,7 @@ export function items({ x, y, series }: Chart): Item[] {
   const wide = (place: number): Pair => [place - BAR_HALF, place + BAR_HALF];
   return series.flatMap(({ name, style, shape, points }, n) => points.flatMap((point) => {
     const { x: at, y: of, ci95: half = 0, end } = point;
-    if (at === null || of === null || (x.log && at <= 0)) return [];
+    if (at === null || of === null || (x.log && at <= 0) || (y.log && of <= 0)) return [];
     const said = [x, y].map((axis, k) => `${axis.title} ${value(axis, k ? of : at)}${end ? ` to ${value(axis, end[k])}` : ""} ${axis.unit}`.trimEnd());
     const text = `${[name, point.note].filter(Boolean).join(", ")}: ${said.join(", ")}${half ? ` ± ${number(half)}` : ""}`;
     const [across, up]: [Pair, Pair] = shape === "bars" ? [wide(at), stacked(at, of)] : shape === "lying" ? [stacked(of, at), wide(of)] : [[at, end?.[0] ?? at], [of, end?.[1] ?? of]];
