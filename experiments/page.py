@@ -27,8 +27,8 @@ def chart(title, caption, x, y, *series):
 
 
 def finish(options_publish, folder, here, results, markdown, charts=()):
-    """Writes results.json, report.md and report.html to a folder; copies them beside the script if they are to be published."""
-    files = {"results.json": json.dumps(shared.rounded(results), sort_keys=True) + "\n", "report.md": markdown, "report.html": html(markdown, charts)}
+    """Writes results.json, report.md and page.html to a folder; copies them beside the script if they are to be published."""
+    files = {"results.json": json.dumps(shared.rounded(results), sort_keys=True) + "\n", "report.md": markdown, "page.html": html(markdown, charts)}
     for name, text in files.items():
         (folder / name).write_text(text)
         if options_publish:

@@ -50,7 +50,7 @@ best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and h
 **Bold**: beyond what decision 0011 allows a default ({BEST} of the best setting, {PLAIN} where plain Linux is the best).
 """, row(["case", "n", "ideal, s", *TITLES.values(), "best setting"]), row(["---"] * (len(TITLES) + 4))]
     lines += [table_row(case) for case in kept.values()]
-    lines += ["", "[Time over the ideal](report.html)"]
+    lines += ["", "[Time over the ideal](page.html)"]
     lines += ["", "## The cases", "", row(["case", "reported", "where", "the remedy", "lowest to highest, s"]), row(["---"] * 5)]
     lines += [row([case["title"], case["reported"], case["cites"], case["remedy"] or "", spans(case)]) for case in kept.values()]
     lines += ["", *(f"Left out: {name}: no {', '.join(needs)}." for name, needs in absent.items())]

@@ -94,7 +94,7 @@ def figure3(figure, grain):
     lines.append(["Kendall's τ with the paper's order (of how many)", "", *(f"{plain(agreement[metric]['tau'])} ({agreement[metric]['compared']})" for metric in ("limit", "capacity"))])
     return f"""## Figure 3, grain {grain}: highest useful utilisation (WL7, MPL 5, s = 20 %)
 
-[{figures.title3(grain)}](report.html)
+[{figures.title3(grain)}](page.html)
 
 Limit: the useful utilisation (computation + ideal communication) offered at which the mean response of the last quarter of the jobs
 passes 5 mean execution times, interpolated between the loads that were run. Capacity: what is reached with all jobs queued from the
@@ -115,7 +115,7 @@ def figure4(workloads, grain):
     for strategy in plan.STRATEGIES:
         cells = [show(workloads[workload][strategy][part]) for workload in workloads for part in ("response", "wait")]
         lines.append([strategy, *cells])
-    links = "".join(f"[{figures.title4(workload, grain)}](report.html)\n\n" for workload in workloads)
+    links = "".join(f"[{figures.title4(workload, grain)}](page.html)\n\n" for workload in workloads)
     return f"### Figure 4: response and wait in it, s\n\n{links}" + rows(head, lines)
 
 
@@ -125,7 +125,7 @@ def figure5(strategies, grain):
         cells = [show(by_skew[skew][part]) for skew in ("0.2", "1.5") for part in ("response", "execution")]
         lines.append([strategy, *cells, *(show(by_skew[skew]["spin_share"], 3) for skew in ("0.2", "1.5"))])
     head = ["strategy", "20 % response", "execution", "150 % response", "execution", "spin share 20 %", "150 %"]
-    return f"### Figure 5: skewness, WL4, s\n\n[{figures.title5(grain)}](report.html)\n\n" + rows(head, lines)
+    return f"### Figure 5: skewness, WL4, s\n\n[{figures.title5(grain)}](page.html)\n\n" + rows(head, lines)
 
 
 def table4(columns):

@@ -24,7 +24,7 @@ Made by `reproduce` of
 
 ## Times
 
-[Times](report.html)
+[Times](page.html)
 
 | strategy | s, 1 / 2 |
 |---|---|
