@@ -2,9 +2,11 @@
 
 import cases
 import figures
+import page
 import runner
 
 TITLES = {"plain": "plain Linux", "default": "cosched", "auto": "auto", "strict": "gang strict", "local": "local", "local-sb": "local, spin-block", "each": "each part a job", "remedy": "the thread's remedy"}
+DRAWN = {"plain": 1, "default": 0, "auto": 6, "remedy": 8}
 # Decision 0011: what a default may cost against the best setting, and against plain Linux where that is the best.
 BEST, PLAIN = 1.05, 1.02
 
@@ -48,10 +50,24 @@ best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and h
 **Bold**: beyond what decision 0011 allows a default ({BEST} of the best setting, {PLAIN} where plain Linux is the best).
 """, row(["case", "n", "ideal, s", *TITLES.values(), "best setting"]), row(["---"] * (len(TITLES) + 4))]
     lines += [table_row(case) for case in kept.values()]
+    lines += ["", "[Time over the ideal](page.html)"]
     lines += ["", "## The cases", "", row(["case", "reported", "where", "the remedy", "lowest to highest, s"]), row(["---"] * 5)]
     lines += [row([case["title"], case["reported"], case["cites"], case["remedy"] or "", spans(case)]) for case in kept.values()]
     lines += ["", *(f"Left out: {name}: no {', '.join(needs)}." for name, needs in absent.items())]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def picture(kept):
+    """For each case the time of all copies over the ideal; of a run that was ended, its limit."""
+    found = {arm: [(place + 0.5, case["arms"].get(arm) or {}) for place, case in enumerate(kept.values())] for arm in DRAWN}
+    marks = [
+        page.series(TITLES[arm], DRAWN[arm], "marks", [
+            (values["ratio"] or values["beyond"], place, None, None if values["ratio"] else "ended at its limit")
+            for place, values in places if values.get("ratio") or values.get("beyond")])
+        for arm, places in found.items()
+    ]
+    cases_axis = page.axis("case", names=[case["title"] for case in kept.values()])
+    return page.chart("Time over the ideal", "1 is the ideal; further right is a collapse.", page.axis("time / ideal", log=True), cases_axis, *marks)
 
 
 def row(cells):

@@ -1,5 +1,6 @@
 """The report in Markdown, made of results.json's content and published.toml."""
 
+import figures
 import plan
 
 SIGN = {"exact": "", "lower": "≥ ", "unknown": "? "}
@@ -93,7 +94,7 @@ def figure3(figure, grain):
     lines.append(["Kendall's τ with the paper's order (of how many)", "", *(f"{plain(agreement[metric]['tau'])} ({agreement[metric]['compared']})" for metric in ("limit", "capacity"))])
     return f"""## Figure 3, grain {grain}: highest useful utilisation (WL7, MPL 5, s = 20 %)
 
-![Figure 3](figures/figure3-grain{grain}.svg)
+[{figures.title3(grain)}](page.html)
 
 Limit: the useful utilisation (computation + ideal communication) offered at which the mean response of the last quarter of the jobs
 passes 5 mean execution times, interpolated between the loads that were run. Capacity: what is reached with all jobs queued from the
@@ -114,7 +115,8 @@ def figure4(workloads, grain):
     for strategy in plan.STRATEGIES:
         cells = [show(workloads[workload][strategy][part]) for workload in workloads for part in ("response", "wait")]
         lines.append([strategy, *cells])
-    return f"### Figure 4: response and wait in it, s\n\n![Figure 4](figures/figure4-grain{grain}.svg)\n\n" + rows(head, lines)
+    links = "".join(f"[{figures.title4(workload, grain)}](page.html)\n\n" for workload in workloads)
+    return f"### Figure 4: response and wait in it, s\n\n{links}" + rows(head, lines)
 
 
 def figure5(strategies, grain):
@@ -123,7 +125,7 @@ def figure5(strategies, grain):
         cells = [show(by_skew[skew][part]) for skew in ("0.2", "1.5") for part in ("response", "execution")]
         lines.append([strategy, *cells, *(show(by_skew[skew]["spin_share"], 3) for skew in ("0.2", "1.5"))])
     head = ["strategy", "20 % response", "execution", "150 % response", "execution", "spin share 20 %", "150 %"]
-    return f"### Figure 5: skewness, WL4, s\n\n![Figure 5](figures/figure5-grain{grain}.svg)\n\n" + rows(head, lines)
+    return f"### Figure 5: skewness, WL4, s\n\n[{figures.title5(grain)}](page.html)\n\n" + rows(head, lines)
 
 
 def table4(columns):

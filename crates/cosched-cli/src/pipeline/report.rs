@@ -28,7 +28,7 @@ pub(crate) struct ReportOf {
 pub(super) fn report(context: &Context, options: &ReportOf) -> Result<u8, Failure> {
     let reports = read(&options.file)?;
     if let Some(path) = &options.html {
-        write(path, &page::page(&reports))?;
+        write(path, &page::page(&reports).finish())?;
     }
     if let Some(path) = &options.trace {
         let [report] = &reports[..] else {

@@ -3,10 +3,10 @@
 use super::run::Timed;
 use crate::format::percent;
 use crate::table::{Column, Listing, numbers, words};
+use cosched_report::short;
 use cosched_sim::Params;
 use cosched_sim::metrics::{Estimate, RunMetrics, Summary};
 use cosched_sim::paper::Sampled;
-use cosched_sim::report::short;
 use cosched_sim::sweep::{Row, SEEDS, Table};
 
 /// The summary of one run.
@@ -76,7 +76,7 @@ fn quantities(metrics: &RunMetrics) -> String {
 
 fn machine(metrics: &RunMetrics) -> String {
     let (cpu, used) = (&metrics.cpu, &metrics.utilisation);
-    let share = cosched_sim::report::percent;
+    let share = cosched_report::percent;
     let optional = |value: Option<f64>| value.map_or("-".to_owned(), short);
     let trimmed =
         used.useful_trimmed.map_or(String::new(), |part| format!(" ({} without warm-up and drain)", share(part)));
@@ -155,11 +155,11 @@ fn outputs() -> [Part; 11] {
         (numbers("WAIT S", 1), |row| mean(row, "mean_wait_s", short)),
         (numbers("EXEC S", 1), |row| mean(row, "mean_execution_s", short)),
         (numbers("BSLD", 1), |row| mean(row, "mean_bounded_slowdown", short)),
-        (numbers("USEFUL%", 1), |row| mean(row, "util_useful", cosched_sim::report::percent)),
-        (numbers("COMP%", 2), |row| mean(row, "cpu_compute", cosched_sim::report::percent)),
-        (numbers("SPIN%", 2), |row| mean(row, "cpu_spin", cosched_sim::report::percent)),
-        (numbers("SWITCH%", 3), |row| mean(row, "cpu_switch", cosched_sim::report::percent)),
-        (numbers("IDLE%", 3), |row| mean(row, "cpu_idle", cosched_sim::report::percent)),
+        (numbers("USEFUL%", 1), |row| mean(row, "util_useful", cosched_report::percent)),
+        (numbers("COMP%", 2), |row| mean(row, "cpu_compute", cosched_report::percent)),
+        (numbers("SPIN%", 2), |row| mean(row, "cpu_spin", cosched_report::percent)),
+        (numbers("SWITCH%", 3), |row| mean(row, "cpu_switch", cosched_report::percent)),
+        (numbers("IDLE%", 3), |row| mean(row, "cpu_idle", cosched_report::percent)),
         (numbers("JAIN", 4), |row| mean(row, "jain_slowdown", |x| format!("{x:.3}"))),
     ]
 }

@@ -8,7 +8,6 @@ mod generate;
 pub(crate) mod input;
 mod output;
 mod page;
-mod plot;
 mod show;
 
 pub(crate) use args::Workload;

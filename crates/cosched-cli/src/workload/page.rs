@@ -1,50 +1,38 @@
-//! The page of `cosched workload show --html`: a single file that loads nothing from a network.
+//! The page of `cosched workload show --html`.
 
-use super::plot::{Curve, bars, curves, escape};
 use super::show::{Shown, class_label, facts};
 use crate::format::short;
+use cosched_report::{Chart, Page, Series, Shape, axis, middle};
 use cosched_sim::workload::TraceJob;
 use cosched_sim::workload::fit::{HyperErlang, Moments, fit_em, fit_moments, ks_distance, ks_exponential};
 use cosched_sim::workload::stats::{arrivals_by_hour, jobs_by_class};
-use std::fmt::Write;
-
-const STYLE: &str = "\
-:root{color-scheme:light dark;--fg:#222;--bg:#fff;--grid:#ddd;--a:#2b6cb0;--b:#c05621;--c:#2f855a;--d:#888}\
-@media(prefers-color-scheme:dark){:root{--fg:#ddd;--bg:#181818;--grid:#333;--a:#63b3ed;--b:#f6ad55;--c:#68d391;--d:#999}}\
-body{font:15px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:720px;margin:2em auto;padding:0 1em}\
-h1{font-size:1.3em}h2{font-size:1.05em;margin-top:2em}table{border-collapse:collapse}\
-td,th{padding:.15em .8em .15em 0;text-align:left;vertical-align:top;font-variant-numeric:tabular-nums}\
-svg{width:100%;height:auto}text{font-size:11px;fill:var(--fg)}path{fill:none;stroke-width:1.6}\
-.grid{stroke:var(--grid);stroke-width:1}rect.a{fill:var(--a)}path.a{stroke:var(--a);stroke-width:2.4}\
-path.b{stroke:var(--b)}path.c{stroke:var(--c)}path.d{stroke:var(--d);stroke-dasharray:4 3}";
 
 /// The page.
 pub(super) fn page(shown: &Shown<'_>) -> String {
-    let title = escape(shown.title);
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>{title}</title><style>{STYLE}</style>\n<h1>{title}</h1>\n<table>\n"
-    );
-    for (name, value) in facts(shown) {
-        let _ = writeln!(html, "<tr><th>{}<td>{}", escape(name), escape(&value));
-    }
-    html.push_str("</table>\n");
+    let mut page = Page::new(shown.title, &format!("cosched {}", env!("CARGO_PKG_VERSION")));
+    page.table(&[("", true); 2], facts(shown).into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect());
     let hours = arrivals_by_hour(shown.jobs, shown.header);
-    let hours: Vec<(String, f64)> = hours.iter().enumerate().map(|(h, n)| (format!("{h}h"), *n as f64)).collect();
-    section(&mut html, "Arrivals by hour of the day", &bars("Arrivals by hour of the day", &hours));
-    let runs: Vec<f64> = shown.jobs.iter().map(|job| job.run_s).collect();
-    distribution(&mut html, "Run times", runs);
-    distribution(&mut html, "Between submissions", gaps(shown.jobs));
-    let sizes = jobs_by_class(shown.jobs);
-    let sizes: Vec<(String, f64)> =
-        sizes.into_iter().map(|(class, count)| (class_label(&class.name()), count as f64)).collect();
-    section(&mut html, "Processors of jobs", &bars("Processors of jobs", &sizes));
-    html.push_str("</html>\n");
-    html
+    let hours = hours.iter().enumerate().map(|(hour, count)| (format!("{hour}h"), *count as f64));
+    counts(&mut page, "Arrivals by hour of the day", "hour", hours);
+    distribution(&mut page, "Run times", shown.jobs.iter().map(|job| job.run_s).collect());
+    distribution(&mut page, "Between submissions", gaps(shown.jobs));
+    let sizes = jobs_by_class(shown.jobs).into_iter();
+    counts(
+        &mut page,
+        "Processors of jobs",
+        "processors",
+        sizes.map(|(class, count)| (class_label(&class.name()), count as f64)),
+    );
+    page.finish()
 }
 
-fn section(html: &mut String, title: &str, body: &str) {
-    let _ = writeln!(html, "<h2>{}</h2>\n{body}", escape(title));
+/// A bar of jobs for each name.
+fn counts(page: &mut Page, title: &str, of: &str, counts: impl Iterator<Item = (String, f64)>) {
+    let (names, lengths): (Vec<String>, Vec<f64>) = counts.unzip();
+    let bars = lengths.into_iter().enumerate().map(|(place, length)| (middle(place), length));
+    let series = Series::new("jobs", 0, Shape::Bars, bars);
+    page.heading(title);
+    page.chart(Chart::new(title, "", axis(of, "").named(names), axis("jobs", ""), [series]));
 }
 
 fn gaps(jobs: &[TraceJob]) -> Vec<f64> {
@@ -54,33 +42,33 @@ fn gaps(jobs: &[TraceJob]) -> Vec<f64> {
 }
 
 /// The empirical distribution with its fits, and a table of the fits.
-fn distribution(html: &mut String, title: &str, mut sample: Vec<f64>) {
+fn distribution(page: &mut Page, title: &str, mut sample: Vec<f64>) {
     sample.sort_by(f64::total_cmp);
     let Some(moments) = Moments::of(&sample) else { return };
-    let mut plotted = vec![Curve { name: "sample".into(), class: "a", points: steps(&sample) }];
-    let mut rows = String::new();
+    let mut plotted = vec![Series::new("sample", 0, Shape::Steps, steps(&sample))];
+    let mut rows = Vec::new();
     let fits = [
-        ("three moments", "b", fit_moments(&moments)),
-        ("maximum likelihood (EM)", "c", fit_em(&sample).map(|fit| fit.model)),
+        ("three moments", 1, fit_moments(&moments)),
+        ("maximum likelihood (EM)", 2, fit_em(&sample).map(|fit| fit.model)),
     ];
     let xs = grid(&sample);
-    for (name, class, fit) in fits {
+    let along = |of: &dyn Fn(f64) -> f64| xs.iter().map(|x| (*x, of(*x))).collect::<Vec<_>>();
+    for (name, style, fit) in fits {
         let Some(fit) = fit else { continue };
         let ks = ks_distance(&sample, |t| fit.cdf(t));
-        let points = xs.iter().map(|x| (*x, fit.cdf(*x))).collect();
-        plotted.push(Curve { name: format!("{name}, KS {ks:.3}"), class, points });
+        plotted.push(Series::new(format!("{name}, KS {ks:.3}"), style, Shape::Curve, along(&|x| fit.cdf(x))));
         let HyperErlang { order, lambda1, lambda2, p1 } = fit;
-        let numbers = [short(lambda1), short(lambda2), short(p1), format!("{ks:.3}")].join("<td>");
-        let _ = writeln!(rows, "<tr><th>{name}<td>{order}<td>{numbers}");
+        let words = [name.to_owned(), order.to_string(), short(lambda1), short(lambda2), short(p1), format!("{ks:.3}")];
+        rows.push(words.to_vec());
     }
     let mean = moments.raw[0].max(f64::MIN_POSITIVE);
-    let points = xs.iter().map(|x| (*x, -(-x / mean).exp_m1())).collect();
     let ks = ks_exponential(&sample, &moments);
-    plotted.push(Curve { name: format!("exponential, KS {ks:.3}"), class: "d", points });
-    let head = "<tr><th>fit<th>n<th>λ1<th>λ2<th>p1<th>KS";
-    let body =
-        format!("{}\n<table>\n{head}\n{rows}</table>", curves(&format!("{title}: part of jobs below"), &plotted));
-    section(html, title, &body);
+    let exponential = along(&|x| -(-x / mean).exp_m1());
+    plotted.push(Series::new(format!("exponential, KS {ks:.3}"), 8, Shape::Rule, exponential));
+    page.heading(title);
+    let (x, y) = (axis("time", "s").log(), axis("part of the jobs", ""));
+    page.chart(Chart::new(title, "Part of the jobs below.", x, y, plotted));
+    page.table(&["fit", "n", "λ1", "λ2", "p1", "KS"].map(|name| (name, name == "fit")), rows);
 }
 
 /// At most a few hundred points of the empirical distribution.

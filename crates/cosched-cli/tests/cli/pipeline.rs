@@ -195,8 +195,7 @@ fn a_report_becomes_text_a_page_and_a_trace() {
     for part in ["Pipeline cst-saved", "Throughput against the bound", "Buffers that waited", "Changes of priority"] {
         assert!(page.contains(part), "{part}");
     }
-    assert_eq!(page.matches("<svg").count(), 3);
-    assert!(!page.contains("NaN") && !page.contains("http://") && !page.contains("<script"), "{page}");
+    assert_eq!(page.matches("\"chart\":{").count(), 3);
     let trace: Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).unwrap();
     let rounds = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").count();
     assert_eq!(rounds, 120);

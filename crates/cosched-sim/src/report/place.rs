@@ -1,12 +1,10 @@
 //! Where jobs ran: the Gantt chart (nodes × time) and the matrix over time (rows × time).
 
-use super::frame::{Frame, Scale, WIDTH};
-use super::lines::colour;
-use super::page::short;
 use crate::job::JobSpec;
 use crate::metrics::intervals;
 use crate::outcome::Outcome;
 use crate::trace::Place;
+use cosched_report::{Chart, IDLE, Point, Series, Shape, axis};
 
 /// The maximum number of jobs that are drawn; more cannot be told apart and make a page of many MB.
 pub(super) const JOBS_MAX: usize = 1500;
@@ -40,66 +38,37 @@ pub(super) fn drawn<'a>(jobs: &'a [JobSpec], outcome: &Outcome, places: &'a [Pla
 }
 
 impl Drawn<'_> {
-    fn title(&self) -> String {
-        let seconds = |ns: u64| short(ns as f64 / 1e9);
-        format!(
-            "job {} ({}, {} tasks): {} to {} s",
-            self.index,
-            self.spec.kind,
-            self.spec.tasks,
-            seconds(self.start_ns),
-            seconds(self.end_ns)
-        )
+    /// Its rectangles, each from one to another height, for the time that it had nodes.
+    fn rects(&self, shape: Shape, heights: impl Iterator<Item = (f64, f64)>) -> Series {
+        let name = format!("job {} ({}, {} tasks)", self.index, self.spec.kind, self.spec.tasks);
+        let [start, end] = [self.start_ns, self.end_ns].map(|ns| ns as f64 / 1e9);
+        let rect = |(low, high)| Point { end: Some((end, high)), ..(start, low).into() };
+        Series::new(name, self.index % IDLE, shape, heights.map(rect))
     }
 }
 
 /// Nodes × time: jobs that share nodes overlap, so they are translucent.
-pub(super) fn gantt(jobs: &[Drawn<'_>], nodes: u32) -> String {
-    let mut frame = frame(jobs, f64::from(nodes), 300.0);
-    frame.grid_x("simulated time in s");
-    frame.grid_y("node");
-    for job in jobs {
-        for (first, last) in intervals(&job.place.nodes) {
-            rect(&mut frame, "cell", job, f64::from(first), f64::from(last) + 1.0);
-        }
-    }
-    frame.axes();
-    frame.finish("Gantt chart: which jobs were on which nodes over time")
+pub(super) fn gantt(jobs: &[Drawn<'_>], caption: &str) -> Chart {
+    let series = jobs.iter().map(|job| {
+        let spans = intervals(&job.place.nodes).into_iter();
+        job.rects(Shape::Clear, spans.map(|(first, last)| (f64::from(first), f64::from(last) + 1.0)))
+    });
+    Chart::new("Which jobs were on which nodes", caption, axis("simulated time", "s"), axis("node", ""), series)
 }
 
 /// Rows × time: each row is a band of all nodes. Without rows, a node's processes take the lowest free place.
-pub(super) fn matrix(jobs: &[Drawn<'_>], nodes: u32) -> String {
+pub(super) fn matrix(jobs: &[Drawn<'_>], nodes: u32, caption: &str) -> Chart {
     let lanes = lanes(jobs, nodes);
     let rows = lanes.iter().flatten().map(|(row, ..)| row + 1).max().unwrap_or(1);
-    let mut frame = frame(jobs, rows as f64, 70.0 + rows as f64 * 56.0);
-    frame.grid_x("simulated time in s");
-    let (left, right, ..) = frame.edges();
     // Some space between the bands.
     let band = 0.92 / f64::from(nodes.max(1));
-    for (job, parts) in jobs.iter().zip(&lanes) {
-        for (row, first, last) in parts {
-            let from = *row as f64 + 0.04;
-            rect(&mut frame, "solid", job, from + f64::from(*first) * band, from + f64::from(*last + 1) * band);
-        }
-    }
-    for row in 0..rows {
-        let (top, middle) = (frame.y(row as f64), frame.y(row as f64 + 0.5));
-        frame.svg.push_str(&format!("<path class=\"axis\" fill=\"none\" d=\"M{left:.1} {top:.1}H{right:.1}\"/>\n"));
-        frame.text(left - 6.0, middle + 4.0, "end", "", &format!("row {row}"));
-    }
-    frame.finish("The matrix over time: which jobs were in which row")
-}
-
-fn frame(jobs: &[Drawn<'_>], rows: f64, height: f64) -> Frame {
-    let end = jobs.iter().map(|job| job.end_ns).max().unwrap_or(0) as f64 / 1e9;
-    Frame::new(WIDTH, height, Scale::exact(0.0, end), Scale::exact(0.0, rows))
-}
-
-fn rect(frame: &mut Frame, class: &str, job: &Drawn<'_>, low: f64, high: f64) {
-    let (from, to) = (frame.x(job.start_ns as f64 / 1e9), frame.x(job.end_ns as f64 / 1e9));
-    let (top, bottom) = (frame.y(high), frame.y(low));
-    let class = format!("{class} f{0} g{0}", colour(job.index));
-    frame.rect(&class, (from, top), (to - from, bottom - top), &job.title());
+    let height = |(row, first, last): &(usize, u32, u32)| {
+        let from = *row as f64 + 0.04;
+        (from + f64::from(*first) * band, from + f64::from(*last + 1) * band)
+    };
+    let series = jobs.iter().zip(&lanes).map(|(job, parts)| job.rects(Shape::Rects, parts.iter().map(height)));
+    let y = axis("row", "").named((0..rows).map(|row| format!("row {row}")));
+    Chart::new("Which jobs were in which row", caption, axis("simulated time", "s"), y, series)
 }
 
 /// For each job its rectangles: (row, first node, last node).

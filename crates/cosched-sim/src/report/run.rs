@@ -1,15 +1,13 @@
 //! The report of one run.
 
-use super::bars::{Bar, lying};
-use super::lines::{Distribution, distributions, steps};
-use super::page::{Page, percent, short};
 use super::place::{JOBS_MAX, drawn, gantt, matrix};
-use super::sweep::{CPU_PARTS, shares};
+use super::sweep::{cpu_chart, distributions};
 use crate::job::JobSpec;
 use crate::metrics::{JobMetrics, RunMetrics, Summary, job_metrics, quantile};
 use crate::outcome::Outcome;
 use crate::params::Params;
 use crate::trace::Place;
+use cosched_report::{Chart, Page, Series, Shape, axis, percent, short};
 use std::collections::BTreeMap;
 
 /// The maximum number of jobs in the table.
@@ -41,7 +39,10 @@ pub fn run_report(
         page.paragraph("The run was cut before all jobs had ended: means are over those that had, and too small.");
     }
     numbers(&mut page, metrics);
-    cpu(&mut page, params, metrics);
+    page.heading("What the CPUs did");
+    let cpu = &metrics.cpu;
+    let parts = vec![cpu.compute, cpu.spin, cpu.switch, cpu.interrupt, cpu.sched, cpu.idle];
+    page.chart(cpu_chart(vec![params.strategy.to_string()], &[parts]));
     where_jobs_were(&mut page, params, jobs, outcome, places);
     queue(&mut page, jobs, outcome);
     let ended = job_metrics(jobs, outcome, metrics.bounded_slowdown_threshold_s);
@@ -66,7 +67,7 @@ fn numbers(page: &mut Page, metrics: &RunMetrics) {
     };
     let rows: Vec<Vec<String>> = quantities.into_iter().filter_map(row).collect();
     let titles = ["", "mean", "RMS", "median", "p95", "p99", "max"].map(|title| (title, title.is_empty()));
-    page.table(&titles, &rows);
+    page.table(&titles, rows);
     page.paragraph(&format!(
         "Bounded slowdown counts jobs below {} s as if they took that long. One run has no \
          interval: compare replications (cosched sim compare --seeds 20).",
@@ -90,16 +91,7 @@ fn numbers(page: &mut Page, metrics: &RunMetrics) {
     .map(|(name, value)| vec![name.to_owned(), value])
     .collect();
     page.heading("Machine");
-    page.table(&[("", true), ("", false)], &rows);
-}
-
-fn cpu(page: &mut Page, params: &Params, metrics: &RunMetrics) {
-    page.heading("What the CPUs did");
-    let parts = shares(&metrics.cpu);
-    let bar = Bar { name: params.strategy.to_string(), parts: parts.clone(), ci95: None };
-    page.figure(&lying(&[bar], &CPU_PARTS, "% of CPU time", "How CPU time was spent"), "CPU time of all nodes.");
-    let titles: Vec<(&str, bool)> = CPU_PARTS.iter().map(|(name, _)| (*name, false)).collect();
-    page.table(&titles, &[parts.into_iter().map(percent).collect()]);
+    page.table(&[("", true), ("", false)], rows);
 }
 
 fn where_jobs_were(page: &mut Page, params: &Params, jobs: &[JobSpec], outcome: &Outcome, places: &[Place]) {
@@ -109,16 +101,14 @@ fn where_jobs_were(page: &mut Page, params: &Params, jobs: &[JobSpec], outcome: 
     }
     let note = if shown.len() == JOBS_MAX { format!(" The first {JOBS_MAX} jobs.") } else { String::new() };
     page.heading("Where jobs were");
-    page.figure(
-        &gantt(&shown, params.nodes),
-        &format!("Nodes over time; jobs that share a node lie over each other, so darker is fuller.{note}"),
-    );
+    let caption = format!("Nodes over time; jobs that share a node lie over each other, so darker is fuller.{note}");
+    page.chart(gantt(&shown, &caption));
     let rows = if params.strategy.has_rows() {
         "The Ousterhout matrix over time: each band is a row with all nodes; white is free."
     } else {
         "Places of processes over time: each band has all nodes; a process takes its node's lowest free place."
     };
-    page.figure(&matrix(&shown, params.nodes), &format!("{rows}{note}"));
+    page.chart(matrix(&shown, params.nodes, &format!("{rows}{note}")));
 }
 
 /// The maximum number of points in a figure.
@@ -126,7 +116,7 @@ const POINTS_MAX: usize = 2000;
 
 fn queue(page: &mut Page, jobs: &[JobSpec], outcome: &Outcome) {
     // Changes at the same instant are combined.
-    let mut changes: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
+    let mut changes: BTreeMap<u64, (i32, i32)> = BTreeMap::new();
     for (job, times) in jobs.iter().zip(&outcome.jobs) {
         for (ns, to_queue, to_nodes) in
             [(Some(job.arrival_ns), 1, 0), (times.start_ns, -1, 1), (times.finish_ns, 0, -1)]
@@ -143,18 +133,18 @@ fn queue(page: &mut Page, jobs: &[JobSpec], outcome: &Outcome) {
     for (place, (ns, (to_queue, to_nodes))) in changes.iter().enumerate() {
         (waits, runs) = (waits + to_queue, runs + to_nodes);
         if place % every == 0 || place + 1 == changes.len() {
-            waiting.push((*ns as f64 / 1e9, waits as f64));
-            running.push((*ns as f64 / 1e9, runs as f64));
+            waiting.push((*ns as f64 / 1e9, f64::from(waits)));
+            running.push((*ns as f64 / 1e9, f64::from(runs)));
         }
     }
     page.heading("Jobs over time");
-    let svg = steps(
-        &[("waiting", waiting), ("running", running)],
-        "simulated time in s",
-        "jobs",
-        "Jobs that wait and that run over time",
-    );
-    page.figure(&svg, "Jobs in the arrival queue, and jobs that have their nodes.");
+    page.chart(Chart::new(
+        "Jobs that wait and that run",
+        "Jobs in the arrival queue, and jobs that have their nodes.",
+        axis("simulated time", "s"),
+        axis("jobs", ""),
+        [Series::new("waiting", 0, Shape::Steps, waiting), Series::new("running", 1, Shape::Steps, running)],
+    ));
 }
 
 fn slowdowns(page: &mut Page, params: &Params, metrics: &RunMetrics, ended: &[JobMetrics]) {
@@ -163,16 +153,13 @@ fn slowdowns(page: &mut Page, params: &Params, metrics: &RunMetrics, ended: &[Jo
         return;
     }
     sorted.sort_by(f64::total_cmp);
-    let parts: Vec<f64> = (0..=200).map(|k| f64::from(k) / 200.0).collect();
-    let points: Vec<(f64, f64)> = parts.iter().map(|part| (quantile(&sorted, *part), *part)).collect();
+    let points = (0..=200).map(|k| f64::from(k) / 200.0).map(|part| (quantile(&sorted, part), part));
     page.heading("Slowdown");
-    let svg = distributions(
-        &[Distribution { name: params.strategy.to_string(), style: 0, points }],
-        "bounded slowdown",
-        "Distribution of the bounded slowdown",
-    );
     let bound = metrics.bounded_slowdown_threshold_s;
-    page.figure(&svg, &format!("Part of the jobs below a bounded slowdown (threshold {bound} s)."));
+    page.chart(distributions(
+        [Series::new(params.strategy.to_string(), 0, Shape::Curve, points)],
+        &format!("Part of the jobs below a bounded slowdown (threshold {bound} s)."),
+    ));
 }
 
 fn list(page: &mut Page, jobs: &[JobSpec], ended: &[JobMetrics]) {
@@ -195,5 +182,5 @@ fn list(page: &mut Page, jobs: &[JobSpec], ended: &[JobMetrics]) {
     };
     let rows: Vec<Vec<String>> = ended.iter().take(LISTED_MAX).map(row).collect();
     let note = if ended.len() > LISTED_MAX { format!(" (the first {LISTED_MAX})") } else { String::new() };
-    page.folded(&format!("All jobs that ended{note}"), &titles, &rows);
+    page.folded(&format!("All jobs that ended{note}"), &titles, rows);
 }

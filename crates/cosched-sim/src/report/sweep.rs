@@ -1,21 +1,13 @@
 //! The report of a sweep or a comparison.
 
-use super::bars::{Bar, lying, standing};
-use super::lines::{Distribution, Line, distributions, lines};
-use super::page::{Page, percent, short};
-use crate::metrics::{CpuShares, Estimate};
+use crate::metrics::Estimate;
 use crate::strategy::Strategy;
 use crate::sweep::{QUANTILES, Row, Table};
+use cosched_report::{Chart, IDLE, Page, Point, Series, Shape, axis, middle, percent, shares, short};
 
 /// The uses of CPU time, and their colours.
-pub(super) const CPU_PARTS: [(&str, &str); 6] = [
-    ("computation", "f0"),
-    ("spinning", "f1"),
-    ("switches", "f5"),
-    ("interrupts", "f7"),
-    ("scheduler", "f2"),
-    ("idle", "fidle"),
-];
+const CPU_PARTS: [(&str, usize); 6] =
+    [("computation", 0), ("spinning", 1), ("switches", 5), ("interrupts", 7), ("scheduler", 2), ("idle", IDLE)];
 
 /// The maximum number of settings with figures of their own; the table has all.
 const PANELS_MAX: usize = 12;
@@ -35,9 +27,11 @@ pub fn sweep_report(title: &str, table: &Table) -> String {
     let strategies = strategies(table);
     let settings = settings(table);
     summary(&mut page, table, seeds);
-    against_utilisation(&mut page, table, &strategies);
-    for axis in &AXES {
-        against(&mut page, table, &strategies, axis);
+    // The field's standard figure; with a single load it says little and is left out.
+    let note = " Utilisation is useful work. A curve that turns upwards has met what a strategy can reach.";
+    against(&mut page, table, &strategies, &VARIED[0], &UTILISATION, note);
+    for varied in &VARIED {
+        against(&mut page, table, &strategies, varied, varied, "");
     }
     for setting in settings.iter().take(PANELS_MAX) {
         panel(&mut page, &strategies, setting);
@@ -160,27 +154,46 @@ fn summary(page: &mut Page, table: &Table, seeds: usize) {
             if row.unfinished > 0 { row.unfinished.to_string() } else { String::new() },
         ]
     };
-    page.table(&titles, &table.rows.iter().map(row).collect::<Vec<_>>());
+    page.table(&titles, table.rows.iter().map(row).collect());
 }
 
 /// A parameter that may vary.
-struct Axis {
+struct Varied {
     title: &'static str,
+    unit: &'static str,
     of: fn(&Row) -> Option<f64>,
     /// The row's setting without this parameter.
     rest: fn(&Row) -> String,
 }
 
-const AXES: [Axis; 4] = [
-    Axis { title: "load", of: |row| row.cell.wanted.load, rest: |row| rest(row, "load") },
-    Axis {
+const VARIED: [Varied; 4] = [
+    Varied { title: "load", unit: "", of: |row| row.cell.wanted.load, rest: |row| rest(row, "load") },
+    Varied {
         title: "multiprogramming level",
+        unit: "",
         of: |row| Some(row.cell.config.params.mpl.into()),
         rest: |row| rest(row, "mpl"),
     },
-    Axis { title: "skewness in %", of: |row| Some(row.cell.config.params.skew * 100.0), rest: |row| rest(row, "skew") },
-    Axis { title: "nodes", of: |row| Some(row.cell.config.params.nodes.into()), rest: |row| rest(row, "nodes") },
+    Varied {
+        title: "skewness",
+        unit: "%",
+        of: |row| Some(row.cell.config.params.skew * 100.0),
+        rest: |row| rest(row, "skew"),
+    },
+    Varied {
+        title: "nodes",
+        unit: "",
+        of: |row| Some(row.cell.config.params.nodes.into()),
+        rest: |row| rest(row, "nodes"),
+    },
 ];
+
+const UTILISATION: Varied = Varied {
+    title: "utilisation",
+    unit: "%",
+    of: |row| row.value("util_useful").map(|estimate| estimate.mean * 100.0),
+    rest: VARIED[0].rest,
+};
 
 /// The setting without one of its parts: rows with the same rest share a figure.
 fn rest(row: &Row, without: &str) -> String {
@@ -211,52 +224,22 @@ fn groups(table: &Table, rest: impl Fn(&Row) -> String) -> Vec<(String, Vec<&Row
 }
 
 /// One line for each strategy (and costs) through the rows of a group.
-fn strategy_lines(strategies: &[Strategy], rows: &[&Row], x: &dyn Fn(&Row) -> Option<f64>) -> Vec<Line> {
-    let mut found: Vec<Line> = Vec::new();
+fn strategy_lines(strategies: &[Strategy], rows: &[&Row], x: fn(&Row) -> Option<f64>) -> Vec<Series> {
+    let mut found: Vec<Series> = Vec::new();
     for row in rows {
         let rivals: Vec<&Row> = rows.iter().copied().filter(|other| other.cell.is_rival_of(&row.cell)).collect();
-        let Some(point) = x(row).zip(row.value("mean_response_s")) else { continue };
+        let Some((x, response)) = x(row).zip(row.value("mean_response_s")) else { continue };
         let name = name(row, &rivals);
+        let point = Point { ci95: response.ci95, ..(x, response.mean).into() };
         match found.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(point),
-            None => found.push(Line { name, style: style(strategies, row), points: vec![point] }),
+            None => found.push(Series::new(name, style(strategies, row), Shape::Line, [point])),
         }
     }
     for line in &mut found {
-        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     found
-}
-
-fn point_table(page: &mut Page, lines: &[Line], x_title: &str) {
-    let rows: Vec<Vec<String>> = lines
-        .iter()
-        .flat_map(|line| {
-            line.points.iter().map(|(x, y)| vec![line.name.clone(), short(*x), with_interval(Some(*y), short)])
-        })
-        .collect();
-    page.folded("The points", &[("strategy", true), (x_title, false), ("response s", false)], &rows);
-}
-
-/// The field's standard figure; with a single load it says little and is left out.
-fn against_utilisation(page: &mut Page, table: &Table, strategies: &[Strategy]) {
-    let varied: Vec<_> =
-        groups(table, AXES[0].rest).into_iter().filter(|(_, rows)| values(rows, AXES[0].of) > 1).collect();
-    if varied.is_empty() {
-        return;
-    }
-    page.heading("Response against utilisation");
-    for (name, rows) in varied.iter().take(PANELS_MAX) {
-        let useful = |row: &Row| row.value("util_useful").map(|estimate| estimate.mean * 100.0);
-        let lines_of = strategy_lines(strategies, rows, &useful);
-        let svg =
-            lines(&lines_of, "utilisation (useful work) in %", "mean response in s", "Response against utilisation");
-        page.figure(
-            &svg,
-            &format!("{name}. A curve that turns upwards has met the utilisation that a strategy can reach."),
-        );
-        point_table(page, &lines_of, "useful work %");
-    }
 }
 
 fn values(rows: &[&Row], of: fn(&Row) -> Option<f64>) -> usize {
@@ -266,23 +249,20 @@ fn values(rows: &[&Row], of: fn(&Row) -> Option<f64>) -> usize {
     values.len()
 }
 
-fn against(page: &mut Page, table: &Table, strategies: &[Strategy], axis: &Axis) {
-    let varied: Vec<_> = groups(table, axis.rest).into_iter().filter(|(_, rows)| values(rows, axis.of) > 1).collect();
-    if varied.is_empty() {
+/// A chart of the response against `x` for each group of rows in which a parameter varies.
+fn against(page: &mut Page, table: &Table, strategies: &[Strategy], varied: &Varied, x: &Varied, note: &str) {
+    let groups: Vec<_> =
+        groups(table, varied.rest).into_iter().filter(|(_, rows)| values(rows, varied.of) > 1).collect();
+    if groups.is_empty() {
         return;
     }
-    let title = format!("Response against {}", axis.title);
-    page.heading(&title);
-    for (name, rows) in varied.iter().take(PANELS_MAX) {
-        let lines_of = strategy_lines(strategies, rows, &axis.of);
-        page.figure(&lines(&lines_of, axis.title, "mean response in s", &title), &format!("{name}."));
-        point_table(page, &lines_of, axis.title);
+    let heading = format!("Response against {}", x.title);
+    page.heading(&heading);
+    for (name, rows) in groups.iter().take(PANELS_MAX) {
+        let (x_axis, y_axis) = (axis(x.title, x.unit), axis("mean response", "s"));
+        let lines = strategy_lines(strategies, rows, x.of);
+        page.chart(Chart::new(&heading, &format!("{name}.{note}"), x_axis, y_axis, lines));
     }
-}
-
-/// The fractions of CPU time in the order of [`CPU_PARTS`].
-pub(super) fn shares(cpu: &CpuShares) -> Vec<f64> {
-    vec![cpu.compute, cpu.spin, cpu.switch, cpu.interrupt, cpu.sched, cpu.idle]
 }
 
 fn panel(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
@@ -293,23 +273,28 @@ fn panel(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
 }
 
 fn response_figure(page: &mut Page, rows: &[&Row]) {
-    let bars: Vec<Bar> = rows
-        .iter()
-        .filter_map(|row| {
-            let parts = vec![row.value("mean_wait_s")?.mean, row.value("mean_execution_s")?.mean];
-            Some(Bar { name: name(row, rows), parts, ci95: row.value("mean_response_s")?.ci95 })
-        })
-        .collect();
-    let svg = standing(&bars, &[("wait", "f4"), ("execution", "f0")], "mean response in s", "Wait and execution times");
-    page.figure(
-        &svg,
+    let (mut names, mut waits, mut executions) = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        let measures = ["mean_wait_s", "mean_execution_s", "mean_response_s"].map(|measure| row.value(measure));
+        let [Some(wait), Some(execution), Some(whole)] = measures else { continue };
+        let x = middle(names.len());
+        names.push(name(row, rows));
+        waits.push((x, wait.mean));
+        executions.push(Point { ci95: whole.ci95, ..(x, execution.mean).into() });
+    }
+    page.chart(Chart::new(
+        "Wait and execution times",
         "Mean response: time in the arrival queue and time from start to end. Bars that are far higher are cut.",
-    );
-    let rows: Vec<Vec<String>> = bars
-        .iter()
-        .map(|bar| [vec![bar.name.clone()], bar.parts.iter().map(|part| short(*part)).collect()].concat())
-        .collect();
-    page.folded("The bars", &[("strategy", true), ("wait s", false), ("execution s", false)], &rows);
+        axis("strategy", "").named(names),
+        axis("mean response", "s").cut(),
+        [Series::new("wait", 4, Shape::Bars, waits), Series::new("execution", 0, Shape::Bars, executions)],
+    ));
+}
+
+/// Distribution functions of slowdowns.
+pub(super) fn distributions(lines: impl IntoIterator<Item = Series>, caption: &str) -> Chart {
+    let (x, y) = (axis("bounded slowdown", "").log(), axis("part of the jobs", ""));
+    Chart::new("Distribution of the bounded slowdown", caption, x, y, lines)
 }
 
 fn slowdown_figure(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
@@ -318,42 +303,34 @@ fn slowdown_figure(page: &mut Page, strategies: &[Strategy], rows: &[&Row]) {
         let whole = all.iter().filter(|quantiles| quantiles.len() == QUANTILES).count();
         (whole > 0 && whole == all.len()).then(|| {
             let mean = |k: usize| all.iter().map(|quantiles| quantiles[k]).sum::<f64>() / all.len() as f64;
-            let points = (0..QUANTILES).map(|k| (mean(k), k as f64 / (QUANTILES - 1) as f64)).collect();
-            Distribution { name: name(row, rows), style: style(strategies, row), points }
+            let points = (0..QUANTILES).map(|k| (mean(k), k as f64 / (QUANTILES - 1) as f64));
+            Series::new(name(row, rows), style(strategies, row), Shape::Curve, points)
         })
     };
-    let found: Vec<Distribution> = rows.iter().filter_map(distribution).collect();
+    let found: Vec<Series> = rows.iter().filter_map(distribution).collect();
     let first = rows.iter().flat_map(|row| &row.results).next();
     let Some((_, result)) = first.filter(|_| !found.is_empty()) else { return };
     let bound = result.metrics.bounded_slowdown_threshold_s;
-    page.figure(
-        &distributions(&found, "bounded slowdown", "Distribution of the bounded slowdown"),
+    page.chart(distributions(
+        found,
         &format!("Part of the jobs below a bounded slowdown (threshold {bound} s; quantiles are means over seeds)."),
-    );
-    let quantiles = [10, 20, 30, 36, 38, 40];
-    let titles = ["strategy", "p25", "median", "p75", "p90", "p95", "max"].map(|title| (title, title == "strategy"));
-    let row = |one: &Distribution| {
-        let values = quantiles.iter().map(|k| short(one.points[*k].0));
-        std::iter::once(one.name.clone()).chain(values).collect()
-    };
-    page.folded("The distribution", &titles, &found.iter().map(row).collect::<Vec<Vec<String>>>());
+    ));
 }
 
 fn cpu_figure(page: &mut Page, rows: &[&Row]) {
     let measures = ["cpu_compute", "cpu_spin", "cpu_switch", "cpu_interrupt", "cpu_sched", "cpu_idle"];
-    let bars: Vec<Bar> = rows
+    let (names, parts): (Vec<String>, Vec<Vec<f64>>) = rows
         .iter()
         .filter_map(|row| {
             let parts: Option<Vec<f64>> = measures.iter().map(|name| Some(row.value(name)?.mean)).collect();
-            Some(Bar { name: name(row, rows), parts: parts?, ci95: None })
+            Some((name(row, rows), parts?))
         })
-        .collect();
-    page.figure(&lying(&bars, &CPU_PARTS, "% of CPU time", "How CPU time was spent"), "CPU time of all nodes.");
-    let titles: Vec<(&str, bool)> =
-        std::iter::once(("strategy", true)).chain(CPU_PARTS.iter().map(|(name, _)| (*name, false))).collect();
-    let rows: Vec<Vec<String>> = bars
-        .iter()
-        .map(|bar| [vec![bar.name.clone()], bar.parts.iter().map(|part| percent(*part)).collect()].concat())
-        .collect();
-    page.folded("CPU time in %", &titles, &rows);
+        .unzip();
+    page.chart(cpu_chart(names, &parts));
+}
+
+/// The parts of CPU time of each strategy.
+pub(super) fn cpu_chart(names: Vec<String>, parts: &[Vec<f64>]) -> Chart {
+    let (x, y) = (axis("part of CPU time", "%"), axis("strategy", "").named(names));
+    Chart::new("How CPU time was spent", "CPU time of all nodes.", x, y, shares(&CPU_PARTS, parts))
 }

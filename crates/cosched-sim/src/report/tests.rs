@@ -6,6 +6,7 @@ use crate::metrics::{BOUND_S, run_metrics};
 use crate::sweep::{Description, Hooks, Journal, Plan, Seeds, Simulated, Table, Wanted, run};
 use crate::trace::Places;
 use crate::{JobSpec, JobType, Params, Strategy, paper};
+use serde_json::Value;
 
 const MS: u64 = 1_000_000;
 
@@ -43,52 +44,42 @@ fn table() -> Table {
     Table::new(&plan, &taken)
 }
 
-/// Every opened element is closed, in order; text has no stray brackets.
-fn check_markup(html: &str) {
-    const EMPTY: [&str; 5] = ["meta", "line", "path", "!DOCTYPE", "br"];
-    let mut open: Vec<&str> = Vec::new();
-    let mut rest = html;
-    while let Some(start) = rest.find('<') {
-        let end = start + rest[start..].find('>').expect("an element ends");
-        let element = &rest[start + 1..end];
-        rest = &rest[end + 1..];
-        if let Some(name) = element.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(name), "{element}");
-        } else {
-            let name = element.split([' ', '\n']).next().unwrap();
-            let is_closed = element.ends_with('/') || (EMPTY.contains(&name) && name != "path");
-            if !is_closed {
-                open.push(name);
-            }
-            if name == "style" {
-                rest = &rest[rest.find("</style>").expect("it ends")..];
-            }
-        }
-    }
-    assert_eq!(open, Vec::<&str>::new());
-}
-
-/// Nothing is loaded and nothing is executed.
-fn check_alone(html: &str) {
-    for word in ["http:", "https:", "<script", "src=", "href=", "@import", "url(", "NaN", "inf\""] {
-        assert!(!html.contains(word), "{word}");
-    }
+/// The data in a report, and its charts.
+fn data(html: &str) -> (Value, Vec<Value>) {
+    let (_, rest) = html.split_once("id=\"report\">").unwrap();
+    let data: Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    let charts = data["blocks"].as_array().unwrap().iter().filter_map(|block| block.get("chart").cloned()).collect();
+    (data, charts)
 }
 
 #[test]
 fn a_sweep_has_its_figures() {
     let table = table();
     let html = sweep_report("Test & more", &table);
-    check_alone(&html);
-    check_markup(&html);
-    assert!(html.contains("<h1>Test &amp; more</h1>") && html.contains("a &lt;b&gt; &amp; &quot;c&quot;.csv"));
+    let (page, charts) = data(&html);
+    assert_eq!(page["title"], "Test & more");
+    let headings: Vec<&str> = page["blocks"].as_array().unwrap().iter().filter_map(|b| b["heading"].as_str()).collect();
     for heading in ["Response against utilisation", "Response against load", "Response against multiprogramming level"]
     {
-        assert!(html.contains(&format!("<h2>{heading}</h2>")), "{heading}");
+        assert!(headings.contains(&heading), "{heading}");
     }
-    assert!(!html.contains("Response against skewness"), "it does not vary");
-    // Two figures against utilisation, two against load, two against MPL, three for each of four settings.
-    assert_eq!(html.matches("<svg").count(), 2 + 2 + 2 + 4 * 3);
+    assert!(!headings.contains(&"Response against skewness"), "it does not vary");
+    // Two charts against utilisation, two against load, two against MPL, three for each of four settings.
+    let of = |shape: &str| charts.iter().filter(|chart| chart["series"][0]["shape"] == shape).count();
+    assert_eq!((charts.len(), of("bars"), of("lying")), (2 + 2 + 2 + 4 * 3, 4, 4));
+    let load = charts.iter().find(|chart| chart["title"] == "Response against load").unwrap();
+    assert!(load["caption"].as_str().unwrap().contains("a <b> & \"c\".csv"));
+    let series = load["series"].as_array().unwrap();
+    assert_eq!(series.iter().map(|line| &line["name"]).collect::<Vec<_>>(), ["GS", "PB", "SB"]);
+    for line in series {
+        let points = line["points"].as_array().unwrap();
+        assert_eq!(points.iter().map(|point| point["x"].as_f64().unwrap()).collect::<Vec<_>>(), [0.4, 0.8]);
+        assert!(points.iter().all(|point| point["y"].as_f64().unwrap() > 0.0 && point["ci95"].is_f64()), "{line}");
+    }
+    let cpu = charts.iter().find(|chart| chart["series"][0]["shape"] == "lying").unwrap();
+    let ends =
+        cpu["series"].as_array().unwrap().iter().map(|part| part["points"][0]["x"].as_f64().unwrap()).sum::<f64>();
+    assert!((ends - 100.0).abs() < 1e-6, "{ends} % of the CPU time");
     assert_eq!(html, sweep_report("Test & more", &table), "the same bytes");
 }
 
@@ -102,12 +93,19 @@ fn a_run_has_its_figures() {
         let outcome = paper::run(&params, &jobs, &mut places, &mut |_| true).unwrap();
         let metrics = run_metrics(&params, &jobs, &outcome, BOUND_S);
         let html = run_report("jobs.csv", &params, &jobs, &outcome, &metrics, places.places());
-        check_alone(&html);
-        check_markup(&html);
-        assert_eq!(html.matches("<svg").count(), 5);
-        // Each job is in both figures of places, in one rectangle or more.
-        for index in 0..jobs.len() {
-            assert!(html.matches(&format!("<title>job {index} (")).count() >= 2, "{strategy} {index}");
+        let (_, charts) = data(&html);
+        assert_eq!(charts.len(), 5);
+        // Each job is in both figures of places, in one rectangle or more, for the time that it had nodes.
+        for chart in &charts[1..3] {
+            for (index, times) in outcome.jobs.iter().enumerate() {
+                let name = format!("job {index} (");
+                let jobs = chart["series"].as_array().unwrap();
+                let job = jobs.iter().find(|job| job["name"].as_str().unwrap().starts_with(&name)).unwrap();
+                let [start, end] = [times.start_ns, times.finish_ns].map(|ns| ns.unwrap() as f64 / 1e9);
+                let rects = job["points"].as_array().unwrap();
+                let fits = |rect: &Value| rect["x"] == start && rect["end"][0] == end;
+                assert!(!rects.is_empty() && rects.iter().all(fits), "{strategy} {job}");
+            }
         }
     }
 }
@@ -117,7 +115,6 @@ fn nothing_has_a_report_too() {
     let params = Params::paper(Strategy::Gang, 4);
     let outcome = crate::Outcome::default();
     let html = run_report("none", &params, &[], &outcome, &run_metrics(&params, &[], &outcome, BOUND_S), &[]);
-    check_alone(&html);
-    check_markup(&html);
-    check_markup(&sweep_report("none", &Table { rows: Vec::new() }));
+    assert_eq!(data(&html).1.len(), 2, "CPU time and the queue");
+    assert_eq!(data(&sweep_report("none", &Table { rows: Vec::new() })).1.len(), 0);
 }

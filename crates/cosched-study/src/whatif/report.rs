@@ -1,7 +1,7 @@
 //! The calibration plot: what was predicted against what was found.
 
 use super::check::{Checked, summary};
-use cosched_sim::report::{Page, Pair, Title, against, percent, short};
+use cosched_report::{Chart, Page, Point, Series, Shape, Title, axis, percent, short};
 
 /// A page with all checked predictions: the time of the prediction, its policy, the job, and the check.
 pub fn calibration(all: &[(String, String, String, Checked)]) -> String {
@@ -17,15 +17,23 @@ pub fn calibration(all: &[(String, String, String, Checked)]) -> String {
             percent(worst)
         ));
     }
-    let pair = |(at, policy, job, checked): &(String, String, String, Checked)| Pair {
-        series: policies.iter().position(|other| other == policy).unwrap_or(0),
-        x: checked.predicted_s,
-        y: checked.found_s,
-        title: format!("{job}, {at}: predicted {:.2} s, found {:.2} s", checked.predicted_s, checked.found_s),
+    let series = |(style, policy): (usize, &String)| {
+        let own = all.iter().filter(|(_, other, ..)| other == policy);
+        let point = |(at, _, job, checked): &(String, String, String, Checked)| Point {
+            note: format!("{job}, {at}"),
+            ..(checked.predicted_s, checked.found_s).into()
+        };
+        Series::new(policy, style, Shape::Marks, own.map(point))
     };
-    let pairs: Vec<Pair> = all.iter().map(pair).collect();
-    let figure = against(&policies, &pairs, "predicted progress in s of CPU time", "found", "Predicted and found");
-    page.figure(&figure, "Points on the dashed line were predicted exactly; the policy is the one at that time.");
+    let end = all.iter().flat_map(|(.., checked)| [checked.predicted_s, checked.found_s]).fold(0.0, f64::max);
+    let equal = Series::new("predicted exactly", 0, Shape::Rule, [(0.0, 0.0), (end, end)]);
+    page.chart(Chart::new(
+        "Predicted and found",
+        "Points on the dashed line were predicted exactly; the policy is the one at that time.",
+        axis("predicted progress in CPU time", "s"),
+        axis("found progress in CPU time", "s"),
+        policies.iter().enumerate().map(series).chain([equal]),
+    ));
     let titles: [Title<'_>; 6] = [
         ("predicted at", true),
         ("policy", true),
@@ -45,6 +53,6 @@ pub fn calibration(all: &[(String, String, String, Checked)]) -> String {
             format!("{sign}{}", percent(checked.difference.abs())),
         ]
     };
-    page.table(&titles, &all.iter().map(row).collect::<Vec<_>>());
+    page.table(&titles, all.iter().map(row).collect());
     page.finish()
 }

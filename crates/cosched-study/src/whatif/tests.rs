@@ -133,7 +133,10 @@ fn checks_compare_progress() {
     assert_eq!((summary([0.1, -0.3]), summary([])), (Some((0.2, 0.3)), None));
     let row = ("10:00".to_owned(), "gang <soft>".to_owned(), "lu".to_owned(), checked);
     let html = calibration(&[row]);
-    assert!(html.contains("gang &lt;soft&gt;") && html.contains("-25.0") && html.contains("<svg"), "{html}");
+    assert!(
+        html.contains("gang \\u003csoft>") && html.contains("-25.0") && html.contains("\"shape\":\"marks\""),
+        "{html}"
+    );
     assert!(calibration(&[]).contains("0 predictions"));
 }
 

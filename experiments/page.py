@@ -1,0 +1,73 @@
+"""A report in Markdown, and the same with its charts in one file, in the frame of cosched's own reports (decision 0074)."""
+
+import itertools
+import json
+import re
+import shutil
+
+import shared
+
+PLACE = '{"report":0}'
+NUMBER = re.compile(r"[-+≥>?±–]? ?\d")
+
+
+def axis(title, unit="", **more):
+    """`log=True`, `cut=True` (where bars are far higher than most), or `names=[…]` of its places 0 to 1, 1 to 2, …"""
+    return {"title": title, "unit": unit, **more}
+
+
+def series(name, style, shape, points):
+    """Points are (x, y), (x, y, half of the 95 % interval) or (x, y, half, note)."""
+    names = ("x", "y", "ci95", "note")
+    return {"name": name, "style": style, "shape": shape, "points": [{key: value for key, value in zip(names, point) if value is not None} for point in points]}
+
+
+def chart(title, caption, x, y, *series):
+    return {"title": title, "caption": caption, "x": x, "y": y, "series": list(series)}
+
+
+def finish(options_publish, folder, here, results, markdown, charts=()):
+    """Writes results.json, report.md and page.html to a folder; copies them beside the script if they are to be published."""
+    files = {"results.json": json.dumps(shared.rounded(results), sort_keys=True) + "\n", "report.md": markdown, "page.html": html(markdown, charts)}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        if options_publish:
+            shutil.copy(folder / name, here / name)
+    print(folder / "report.md")
+
+
+def html(markdown, charts):
+    title, *rest = blocks(markdown)
+    shown = [found for block in rest for found in with_charts(block, {chart["title"]: chart for chart in charts})]
+    data = json.dumps({"title": title["heading"], "below": "", "blocks": shown}, ensure_ascii=False).replace("<", "\\u003c")
+    return (shared.ROOT / "web/dist/report.html").read_text().replace(PLACE, data, 1)
+
+
+def with_charts(block, charts):
+    """A chart stands where the text is a link to it."""
+    return [{"chart": charts[block["text"]]}] if block.get("text") in charts else [block]
+
+
+def blocks(markdown):
+    """Headings, tables and texts; a text is a paragraph or an item of a list."""
+    for what, lines in itertools.groupby(markdown.splitlines(), kind):
+        if what == "heading":
+            yield from ({"heading": plain(line.lstrip("#"))} for line in lines)
+        elif what == "table":
+            yield {"table": table([[plain(cell) for cell in line.strip("|").split("|")] for line in lines])}
+        elif what == "text":
+            yield from ({"text": plain(text)} for text in re.split(r"\n(?=- )", "\n".join(lines)))
+
+
+def kind(line):
+    return "heading" if line.startswith("#") else "table" if line.startswith("|") else "text" if line.strip() else ""
+
+
+def table(rows):
+    first = [next((row[column] for row in rows[2:] if row[column]), "") for column in range(len(rows[0]))]
+    return {"titles": [[title, not NUMBER.match(cell)] for title, cell in zip(rows[0], first)], "rows": rows[2:]}
+
+
+def plain(text):
+    """Without Markdown's marks."""
+    return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|\*\*|`", lambda found: found[1] or "", text.removeprefix("- ")).split())
