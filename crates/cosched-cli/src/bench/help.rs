@@ -15,8 +15,8 @@ main_phase_s), the slowdown of that phase is compared, else that of the whole jo
 Examples:
   cosched record -o lu.profile.json -- mpirun -n 2 ./lu
   cosched model calibrate -o here.toml
-  cosched bench slowdown --jobs 1,2,4 --policies linux,local,gang-strict --out lu -- mpirun -n 2 ./lu
-  cosched bench compare lu --profile lu.profile.json --machine here.toml
+  cosched bench slowdown --jobs 1,2,4 --policies linux,local,gang-strict --out runs -- mpirun -n 2 ./lu
+  cosched bench compare runs --profile lu.profile.json --machine here.toml
 
 Exit codes:
   0 success   1 a file cannot be read, or the program cannot be simulated   2 wrong usage   6 a file is not valid";
@@ -48,7 +48,7 @@ A list of different jobs (--mix):
 
 Examples:
   cosched bench slowdown -- mpirun -n 2 ./a.out
-  cosched bench slowdown --jobs 1,2,4,8 --repeat 9 --out lu -- mpirun -n 2 ./lu
+  cosched bench slowdown --jobs 1,2,4,8 --repeat 9 --out runs -- mpirun -n 2 ./lu
   cosched bench slowdown --policies gang,PB-SB --json -- ./a.out | jq .results
   cosched bench slowdown --mix evening.toml --policies linux,gang --csv
   cosched bench slowdown --resume lu

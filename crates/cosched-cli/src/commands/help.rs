@@ -386,17 +386,14 @@ Examples:
 
 pub(crate) const ATTACH: &str = "\
 Shows what a detached job writes, until it has ended, and returns its exit code. SIGINT (Ctrl-C), SIGTERM, SIGUSR1 and SIGUSR2 are passed on to the job. \
-Ctrl-\\ and a closed terminal detach: the job continues. A detached job has no standard input, or that of --input. It continues, too, when \
-cosched attach is killed.
+Ctrl-\\ and a closed terminal detach: the job continues. A detached job has no standard input, or that of --input.
 
 Examples:
   cosched attach 7
   cosched attach -n 0 night             only what is written from now on
-  cosched attach --no-signals night     Ctrl-C detaches, too
 
 Exit codes:
-  the job's exit code; 128+N if signal N terminated it; 0 detached   1 its output cannot be read
-  3 no daemon reachable   4 no such job   6 its output was not captured";
+  the job's exit code, 128+N if signal N terminated it; 0 detached, 6 its output was not captured";
 
 pub(crate) const SETUP: &str = "\
 Looks at cgroups, switching, real-time priority, locked memory, clock, swap, MPI and the wait library. Nothing is changed without --fix, and then only \
