@@ -36,13 +36,17 @@ fn dir() -> &'static Path {
 
 /// Compiles a C program of tests/programs; `None` where this machine cannot (no compiler, no static C library).
 fn compile(name: &str, as_name: &str, options: &[&str]) -> Option<PathBuf> {
+    compile_with("cc", name, as_name, options)
+}
+
+fn compile_with(compiler: &str, name: &str, as_name: &str, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
     let program = dir().join(as_name);
     let done =
-        Command::new("cc").arg("-O2").args(options).arg("-o").arg(&program).arg(source).arg("-lpthread").output();
+        Command::new(compiler).arg("-O2").args(options).arg("-o").arg(&program).arg(source).arg("-lpthread").output();
     match done {
         Ok(done) if done.status.success() => Some(program),
-        Ok(done) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&done.stderr)),
+        Ok(done) if options.is_empty() && compiler == "cc" => panic!("{}", String::from_utf8_lossy(&done.stderr)),
         _ => None,
     }
 }
@@ -239,6 +243,20 @@ fn programs_into_which_it_is_not_loaded_or_that_have_a_poll_of_their_own() {
     std::fs::copy(stress(), &setuid).unwrap();
     std::fs::set_permissions(&setuid, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
     same(&setuid, &["errors"]);
+}
+
+/// What `cosched run` loads needs no C library and brings the other one only into programs that have the same.
+#[test]
+fn programs_of_another_c_library_run_as_they_do_alone() {
+    let Some(program) = compile_with("musl-gcc", "polls", "polls-musl", &[]) else {
+        println!("SKIPPED: there is no musl-gcc: `tools/setup test` installs it");
+        return;
+    };
+    let plain = command(&program, &[]).output().unwrap();
+    assert_eq!(text(&plain), (Some(0), "0 ready\n".to_owned(), String::new()));
+    for wait in WAYS {
+        assert_eq!(text(&preloaded(&program, &[], wait).output().unwrap()), text(&plain), "with {wait}");
+    }
 }
 
 /// The library's code is not instrumented; ThreadSanitizer watches the program's memory and intercepts calls between it and the library. It must not
