@@ -65,7 +65,9 @@ fn entries(directory: &str) -> impl Iterator<Item = PathBuf> {
 /// Creates the directory and checks that only this user has access: in /tmp another user could have created it
 /// first.
 fn make(directory: &Path) -> io::Result<()> {
-    match DirBuilder::new().recursive(true).mode(0o700).create(directory) {
+    // Those above it have other users: in /run/cosched is the daemon's socket.
+    directory.parent().map_or(Ok(()), fs::create_dir_all)?;
+    match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
@@ -93,6 +95,9 @@ mod tests {
         make(&directory).unwrap();
         make(&directory).unwrap();
         assert!(is_private(&directory, geteuid().as_raw()).unwrap());
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode();
+        fs::create_dir(scratch.path().join("usual")).unwrap();
+        assert_eq!(mode(&scratch.path().join("a")), mode(&scratch.path().join("usual")));
         assert!(!is_private(&directory, geteuid().as_raw() + 1).unwrap());
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(make(&directory).is_err());
