@@ -14,8 +14,22 @@ fn assert_full(error: &FileError, doing: Doing) {
     assert!(error.to_string().contains("the disk is full") && error.to_string().contains("make room"), "{error}");
 }
 
+fn free(dir: &Path) -> u64 {
+    rustix::fs::statvfs(dir).map(|facts| facts.f_bavail * facts.f_frsize).unwrap()
+}
+
+/// Waits until a file system has this much room again: what was dropped is freed when the last reference to it goes, which the kernel's workers may hold.
+fn until_free(dir: &Path, bytes: u64) {
+    let start = std::time::Instant::now();
+    while free(dir) < bytes {
+        assert!(start.elapsed().as_secs() < 20, "{} of {bytes} bytes are free: something holds the rest", free(dir));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 /// Reserving detects it before the work, writing at the byte; nothing is left of the output.
 fn fill(dir: &Path, room: u64) {
+    let at_first = free(dir);
     for engine in Engine::ALL {
         let target = dir.join("output");
         let create =
@@ -23,6 +37,7 @@ fn fill(dir: &Path, room: u64) {
         let mut output = create().unwrap();
         assert_full(&output.reserve(2 * room).unwrap_err(), Doing::Reserve);
         drop(output);
+        until_free(dir, at_first);
 
         // It continues in steps to the end of the room, although there is no room for a whole step.
         let mut output = create().unwrap();
@@ -58,6 +73,7 @@ fn fill(dir: &Path, room: u64) {
         // With the page cache some file systems allocate the room only at write-back.
         assert!(failed > 0 || output.file().sync().is_err(), "{engine} wrote twice as much as there is room");
         drop((output, transfers));
+        until_free(dir, at_first);
         let left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.iter().all(|name| name == "lost+found"), "{engine} left {left:?}");
     }
