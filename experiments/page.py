@@ -38,14 +38,11 @@ def finish(options_publish, folder, here, results, markdown, charts=()):
 
 def html(markdown, charts):
     title, *rest = blocks(markdown)
-    shown = [found for block in rest for found in with_charts(block, {chart["title"]: chart for chart in charts})]
+    named = {chart["title"]: chart for chart in charts}
+    # A chart stands where the text is a link to it.
+    shown = [{"chart": named[block["text"]]} if block.get("text") in named else block for block in rest]
     data = json.dumps({"title": title["heading"], "below": "", "blocks": shown}, ensure_ascii=False).replace("<", "\\u003c")
     return (shared.ROOT / "web/dist/report.html").read_text().replace(PLACE, data, 1)
-
-
-def with_charts(block, charts):
-    """A chart stands where the text is a link to it."""
-    return [{"chart": charts[block["text"]]}] if block.get("text") in charts else [block]
 
 
 def blocks(markdown):
