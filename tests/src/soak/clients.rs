@@ -247,7 +247,7 @@ fn placed(shared: &Shared, node: usize, id: u64, child: Child) -> Option<Child> 
         let job = shared.client(node).and_then(|mut client| client.job(id));
         match job {
             Ok(job) if job.state == JobState::Waiting => (),
-            Ok(job) if matches!(job.state, JobState::Ended | JobState::Lost) => break,
+            Ok(job) if job.state.has_ended() => break,
             Ok(job) if job.pid == child.id() as i32 => return Some(child),
             Ok(_) => {
                 // The daemon that knew this process has died since.

@@ -4,7 +4,7 @@ use super::options::Log;
 use crate::context::Context;
 use crate::out::{Failure, harmless_bytes, plain, print, print_json, say};
 use crate::{format, jobs};
-use cosched_api::{Client, Event, Job, JobState};
+use cosched_api::{Client, Event, Job};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -119,7 +119,7 @@ fn events(client: &mut Client, id: u64, follow: bool, json: bool) -> Result<(), 
 }
 
 fn is_over(client: &mut Client, id: u64) -> Result<bool, Failure> {
-    Ok(matches!(client.job(id)?.state, JobState::Ended | JobState::Lost))
+    Ok(client.job(id)?.state.has_ended())
 }
 
 fn line(event: &Event) -> String {

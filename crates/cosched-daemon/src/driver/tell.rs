@@ -145,7 +145,7 @@ impl Driver {
         let mut events = Vec::new();
         let mut now = BTreeMap::new();
         let began = self.teller.began;
-        let is_over = |id: u64| told.get(&id).is_some_and(|brief: &Brief| is_end(brief.state));
+        let is_over = |id: u64| told.get(&id).is_some_and(|brief: &Brief| brief.state.has_ended());
         self.for_each_job(is_over, |id, job| {
             let before = told.get(&id);
             let Some(job) = job else {
@@ -176,10 +176,6 @@ impl Driver {
 /// A matrix without its position in time.
 fn at_no_time(matrix: &Matrix) -> Matrix {
     Matrix { slot: 0, current_row: None, current: Vec::new(), ..matrix.clone() }
-}
-
-fn is_end(state: JobState) -> bool {
-    matches!(state, JobState::Ended | JobState::Lost)
 }
 
 /// The events of a job, in words.

@@ -11,7 +11,7 @@ use crate::switch::JobSwitch;
 const REST: u64 = 3;
 
 /// Idle CPUs, and how long.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Idle {
     /// All that the machine has for us.
     all: [u64; WORDS],
@@ -27,12 +27,12 @@ impl Idle {
     pub(super) fn new() -> Idle {
         let all = CpuBits::none();
         all.set(&cpus_allowed());
-        Idle { all: all.take(), now: [0; WORDS], since_ns: 0, seen_ns: 0, not_before_ns: 0 }
+        Idle { all: all.take(), ..Idle::default() }
     }
 
     /// A switch: what was idle before it does not count.
     pub(super) fn switched(&mut self) {
-        *self = Idle { all: self.all, now: [0; WORDS], since_ns: 0, seen_ns: 0, not_before_ns: 0 };
+        *self = Idle { all: self.all, ..Idle::default() };
     }
 
     /// A gang was let onto the idle CPUs.
