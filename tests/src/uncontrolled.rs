@@ -1,7 +1,7 @@
 //! A user, or a container, without cgroups of their own: only programs, and a directory.
 
 use crate::users::ANN;
-use crate::{bin_dir, procs};
+use crate::{bin_dir, procs, wait_until};
 use rustix::process::Signal;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -110,9 +110,10 @@ impl Drop for Uncontrolled {
             let below = descendants(keeper);
             below.into_iter().chain([keeper]).for_each(|pid| procs::signal(pid, Signal::KILL));
         }
-        for daemon in self.of_ours("coschedd", "") {
-            procs::signal(daemon, Signal::KILL);
-        }
+        let daemons = self.of_ours("coschedd", "");
+        daemons.iter().for_each(|daemon| procs::signal(*daemon, Signal::KILL));
+        // One that has not ended yet writes into the home while it is removed, which then is left.
+        wait_until(|| daemons.iter().all(|daemon| matches!(procs::state(*daemon), None | Some('Z'))));
     }
 }
 

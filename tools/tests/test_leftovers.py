@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -17,13 +18,13 @@ class Leftovers(unittest.TestCase):
             with tempfile.TemporaryDirectory(prefix="cosched-new-", dir="/tmp") as new:
                 own = tempfile.mkdtemp(prefix=f"cst-{os.getpid()}-", dir="/tmp")
                 unnamed = f"/tmp/.tmp{os.getpid() % 1000000:06}"
-                os.mkdir(unnamed)
+                os.makedirs(f"{unnamed}/run/left-by-this-test")
                 done = subprocess.run([TOOL, "--since", file.name], capture_output=True, text=True)
                 os.rmdir(own)
-                os.rmdir(unnamed)
+                shutil.rmtree(unnamed)
                 self.assertEqual(done.returncode, 1)
-                self.assertIn(f"left: file {new}", done.stdout)
-                self.assertIn(f"left: file {unnamed}", done.stdout)
+                self.assertIn(f"left: file {new}, empty", done.stdout)
+                self.assertIn(f"left: file {unnamed}, with run, run/left-by-this-test", done.stdout)
                 self.assertNotIn(old, done.stdout)
                 self.assertNotIn(own, done.stdout)
 
