@@ -40,6 +40,11 @@ mod rules;
 mod serve;
 mod setup;
 mod sizes;
+#[cfg(feature = "etcd")]
+mod spans;
+#[cfg(not(feature = "etcd"))]
+#[path = "spans/without.rs"]
+mod spans;
 mod start;
 mod store;
 mod stored;

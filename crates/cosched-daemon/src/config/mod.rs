@@ -5,11 +5,13 @@ mod cluster;
 mod limits;
 mod place;
 mod reserve;
+mod traces;
 
 pub(crate) use adopt::AdoptRule;
 pub(crate) use cluster::{ClusterConfig, EtcdFile, StoreChoice, fair_share_of, queue_of};
 pub(crate) use limits::{CallerCgroup, Limits};
 pub(crate) use reserve::Reserve;
+pub(crate) use traces::Traces;
 
 use crate::calendar::Calendar;
 use crate::privacy::{self, PrivateData};
@@ -86,6 +88,8 @@ pub(crate) struct Config {
     pub(crate) adopt: Vec<AdoptRule>,
     /// What to do where there can be no cgroups.
     pub(crate) without_cgroups: WithoutCgroups,
+    /// The collector that is told of ended jobs.
+    pub(crate) traces: Option<Traces>,
 }
 
 /// What to do where there can be no cgroups.
@@ -133,6 +137,7 @@ impl Default for Config {
             limits: Limits::default(),
             adopt: Vec::new(),
             without_cgroups: WithoutCgroups::Signals,
+            traces: None,
         }
     }
 }
@@ -197,6 +202,7 @@ struct File {
     adopt: Option<Vec<adopt::FileAdopt>>,
     fair_share: Option<cosched_api::FairShareTable>,
     without_cgroups: Option<String>,
+    traces: Option<Traces>,
 }
 
 #[derive(Deserialize)]
@@ -282,6 +288,7 @@ impl Config {
         c.limits = file.limits.unwrap_or_default().read()?;
         let rules = file.adopt.unwrap_or_default().into_iter();
         c.adopt = rules.map(adopt::FileAdopt::read).collect::<Result<_, _>>()?;
+        c.traces = file.traces.map(Traces::check).transpose()?;
         c.check()?;
         Ok(c)
     }

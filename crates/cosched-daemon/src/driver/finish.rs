@@ -124,22 +124,27 @@ impl Driver {
         self.empty_since = Instant::now();
     }
 
-    /// Writes the job and its use of this node to the accounting log.
+    /// Writes the job and its use of this node to the accounting log, and tells the collector.
     pub(super) fn account(&self, id: u64) {
         let Some(record) = self.state.jobs.get(&id) else { return };
+        let job = self.ended_here(record);
+        self.spans.send(&job, &record.events);
+        self.accounting.write(job);
+    }
+
+    /// The cluster knows the queue and the reason of the end; this node knows when the job ended here, and what it used.
+    fn ended_here(&self, record: &Record) -> api::Job {
         let here = self.job(record);
-        // The cluster knows the queue and the reason of the end; this node knows when the job ended here, and what it used.
-        let Ok(known) = self.view_job(id) else { return self.accounting.write(here) };
-        let use_of_nodes = record.part.filter(|part| part.spans).map(|_| vec![self.node_name()]);
-        self.accounting.write(api::Job {
+        let Ok(known) = self.view_job(record.id) else { return here };
+        api::Job {
             state: here.state,
             ended_unix_ms: here.ended_unix_ms,
             started_unix_ms: here.started_unix_ms,
             cpu_time_ms: here.cpu_time_ms,
             memory_peak_bytes: here.memory_peak_bytes,
-            use_of_nodes,
+            use_of_nodes: record.part.filter(|part| part.spans).map(|_| vec![self.node_name()]),
             ..known
-        });
+        }
     }
 
     fn forget_old(&mut self) {

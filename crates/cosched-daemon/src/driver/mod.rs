@@ -51,6 +51,7 @@ use crate::probe::ProbeKeeper;
 use crate::record::Record;
 use crate::refuse::{Answer, no_such_job};
 use crate::rights::Rights;
+use crate::spans::Spans;
 use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
 use crate::watchdogs::Watchdogs;
@@ -230,6 +231,7 @@ pub(crate) struct Driver {
     empty_since: Instant,
     /// The accounting log of ended jobs.
     accounting: Accounting,
+    spans: Spans,
 }
 
 impl Driver {
@@ -254,6 +256,7 @@ impl Driver {
         let mechanisms = probes.into_iter().map(|p| (p.name.to_owned(), p.why)).collect();
         let fences = machinery.guard.fences.clone();
         let accounting = Accounting::start(&identity.state_dir)?;
+        let spans = Spans::start(config.traces.as_ref(), &config.cluster.name, &config.cluster.node)?;
         let shares = period::shares(&config, &period);
         let cluster = Cluster::new(&config, memory_bytes, (&identity, shares), (&mut store, &mut state, &fences))?;
         let plan = Arc::clone(cluster.node.local().plan());
@@ -291,6 +294,7 @@ impl Driver {
             boosts: boost::Boosts::default(),
             empty_since: Instant::now(),
             accounting,
+            spans,
         };
         driver.take_up()?;
         Ok(driver)
