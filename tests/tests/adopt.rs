@@ -1,7 +1,7 @@
 //! Running processes become a job where they are, and are released again. Whatever dies meanwhile, they are not left frozen (SECURITY.md).
 
 use cosched_api::{Adopt, Class, ErrorCode, Job, JobRequest, JobState};
-use cosched_tests::service::{CONFIG, SPIN, SPIN_2, Service, ask};
+use cosched_tests::service::{CONFIG, SPIN, SPIN_2, Service, ask, is_frozen};
 use cosched_tests::users::{ANN, BOB, as_user, cgroups, code, process, start};
 use cosched_tests::{Daemon, clean_look, needs_root, procs, stderr, stdout, wait_until};
 use rustix::process::Signal;
@@ -15,6 +15,22 @@ fn ended(d: &Daemon, id: u64) -> bool {
 /// A spinning job of `cosched run`, which takes turns with the adopted job.
 fn rival(d: &Daemon) -> u64 {
     d.detach(&["--class", "interactive", "--", "sh", "-c", SPIN_2])
+}
+
+#[test]
+fn one_that_grows_beyond_what_may_be_adopted_is_released() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let service = Service::new("exec sleep 1000");
+    let id = service.adopt(&d, &[]);
+    let below: Vec<_> = (0..=1024).map(|n| service.dir.join(n.to_string())).collect();
+    below.iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
+    let is_over = wait_until(|| ended(&d, id));
+    below.iter().for_each(|dir| std::fs::remove_dir(dir).unwrap());
+    assert!(is_over && d.log().contains("1025 cgroups below it"), "{}", d.log());
+    assert!(!is_frozen(&service.dir) && procs::state(service.child.id() as i32).is_some());
 }
 
 #[test]

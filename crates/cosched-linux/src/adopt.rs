@@ -14,6 +14,7 @@ use crate::cgfile;
 use crate::family::{PROCESSES_MAX, family};
 use crate::job::{CGROUPS_MAX, JobCgroup, JobDirs, number};
 use crate::marker;
+pub use crate::marker::was_released;
 use crate::origin::Origin;
 use crate::place::below;
 use crate::problem::Problem;
@@ -78,6 +79,23 @@ impl Adoptee {
     fn dirs(&self) -> JobDirs {
         let (relative, outer) = (self.relative.clone(), self.outer());
         JobDirs { relative, outer, adopted: Some(Arc::clone(&self.dir)), ..JobDirs::default() }
+    }
+}
+
+impl JobCgroup {
+    /// Why an adopted cgroup is larger by now than one that may be adopted: the kernel visits all that is in it at each switch.
+    pub fn outgrown(&self, tasks_max: u64) -> Option<String> {
+        let dir = self.is_adopted().then(|| &self.dirs().outer)?;
+        let stat = cgfile::read(&dir.join("cgroup.stat")).unwrap_or_default();
+        let cgroups = cgfile::keyed(&stat, "nr_descendants").unwrap_or(0);
+        let tasks = number(&dir.join("pids.current")).unwrap_or(0);
+        match () {
+            () if cgroups > CGROUPS_MAX as u64 => {
+                Some(format!("it has {cgroups} cgroups below it, more than {CGROUPS_MAX}"))
+            }
+            () if tasks > tasks_max => Some(format!("it has {tasks} processes and threads, more than {tasks_max}")),
+            () => None,
+        }
     }
 }
 
@@ -231,6 +249,7 @@ impl Tree {
         let made = cgfile::mkdir(at)
             .and_then(|()| marker::mark(at, adoptee.inode, &adoptee.full))
             .map_err(TreeError::io("mark the adopted cgroup in", at));
+        marker::forget_released(&adoptee.outer());
         let job = made.and_then(|()| JobCgroup::with_marker(id, adoptee.dirs(), marker.clone()));
         job.inspect_err(|_| drop(marker.remove()))
     }
@@ -266,7 +285,7 @@ impl Tree {
         }
         let dir = below(&self.layout().v2_mount, &relative);
         let pids = procs_below(&dir).ok()?;
-        let family: BTreeSet<i32> = family(pid).into_iter().collect();
+        let family: BTreeSet<i32> = family(pid)?.into_iter().collect();
         (family == pids.into_iter().collect()).then_some(relative)
     }
 }

@@ -3,31 +3,44 @@
 //! Source: proc_pid_task_tid_children(5). Its list may lack a process while others end; whoever needs all asks again until no new one appears.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cgfile;
 use crate::process::facts;
 
-/// The present descendants of `root`, parents before their children; without `apart` and its descendants. Stops at more than `most`.
-pub fn descendants(root: i32, apart: Option<i32>, most: usize) -> Vec<i32> {
-    let mut children: Box<dyn FnMut(i32) -> Vec<i32>> = match Path::new("/proc/thread-self/children").exists() {
-        true => Box::new(children_of),
+/// The present descendants of `root`, parents before their children; without `apart` and its descendants.
+pub fn descendants(root: i32, apart: Option<i32>) -> Vec<i32> {
+    walk(root, apart, (usize::MAX, usize::MAX)).unwrap_or_default()
+}
+
+/// The same; `None` if there are more processes, or more threads, than this: each thread is a file to read.
+pub(crate) fn walk(root: i32, apart: Option<i32>, (most, threads_most): (usize, usize)) -> Option<Vec<i32>> {
+    let mut threads_left = threads_most;
+    let mut children: Box<dyn FnMut(i32) -> Option<Vec<i32>>> = match Path::new("/proc/thread-self/children").exists() {
+        true => Box::new(move |parent| {
+            let threads = cgfile::children(Path::new(&format!("/proc/{parent}/task"))).unwrap_or_default();
+            threads_left = threads_left.checked_sub(threads.len())?;
+            Some(children_of(&threads))
+        }),
         // A kernel without CONFIG_PROC_CHILDREN.
         false => {
             let all = all_children();
-            Box::new(move |parent| all.get(&parent).cloned().unwrap_or_default())
+            Box::new(move |parent| Some(all.get(&parent).cloned().unwrap_or_default()))
         }
     };
     let mut seen: HashSet<i32> = apart.into_iter().chain([root]).collect();
     let mut found = Vec::new();
     let mut parent = Some(root);
     let mut at = 0;
-    while let Some(of) = parent.filter(|_| found.len() <= most) {
-        found.extend(children(of).into_iter().filter(|child| seen.insert(*child)));
+    while let Some(of) = parent {
+        found.extend(children(of)?.into_iter().filter(|child| seen.insert(*child)));
+        if found.len() > most {
+            return None;
+        }
         parent = found.get(at).copied();
         at += 1;
     }
-    found
+    Some(found)
 }
 
 /// Whether `root` is among the ancestors of `pid`.
@@ -41,8 +54,7 @@ pub(crate) fn ancestors(pid: i32) -> impl Iterator<Item = i32> {
     std::iter::successors(Some(pid), |pid| facts(*pid).map(|of| of.ppid).filter(|ppid| *ppid > 0)).skip(1).take(1000)
 }
 
-fn children_of(pid: i32) -> Vec<i32> {
-    let threads = cgfile::children(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
+fn children_of(threads: &[PathBuf]) -> Vec<i32> {
     let listed = threads.iter().filter_map(|thread| cgfile::read(&thread.join("children")).ok());
     listed.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
 }
@@ -67,14 +79,16 @@ mod tests {
     fn both_ways_to_find_children_agree_and_a_branch_can_be_left_out() {
         let mut child = Command::new("sh").args(["-c", "sh -c 'sleep 1000 & wait' & wait"]).spawn().unwrap();
         let root = child.id() as i32;
-        while descendants(root, None, 9).len() < 2 {
+        while descendants(root, None).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let found = descendants(root, None, 9);
+        let found = descendants(root, None);
         assert_eq!(all_children()[&root], found[..1]);
         assert_eq!(all_children()[&found[0]], found[1..]);
         assert!(is_below(found[1], root) && !is_below(root, found[1]));
-        assert_eq!(descendants(root, Some(found[0]), 9), []);
+        assert_eq!(descendants(root, Some(found[0])), []);
+        assert_eq!(walk(root, None, (2, 3)).as_ref(), Some(&found));
+        assert_eq!((walk(root, None, (1, 3)), walk(root, None, (2, 2))), (None, None), "two processes, three threads");
         for pid in found.into_iter().chain([root]) {
             crate::process::send_signal(pid, libc::SIGKILL);
         }

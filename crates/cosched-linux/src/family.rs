@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::descent::descendants;
+use crate::descent::walk;
 use crate::job::JobCgroup;
 use crate::origin::Origin;
 use crate::problem::Problem;
@@ -11,20 +11,23 @@ use crate::tree::{Tree, TreeError};
 
 /// The limit on the processes that are examined and moved: the daemon does nothing else meanwhile.
 pub const PROCESSES_MAX: usize = 1024;
-/// The limit on repetitions while new processes appear during a move back.
+/// The limit on their threads.
+pub const THREADS_MAX: usize = 8192;
+/// The limit on repetitions while new processes appear during a move.
 const ROUNDS_MAX: usize = 16;
 
-/// A process and its present descendants; the process first.
-pub fn family(pid: i32) -> Vec<i32> {
-    std::iter::once(pid).chain(descendants(pid, None, PROCESSES_MAX)).collect()
+/// A process and its present descendants; the process first. `None` beyond [`PROCESSES_MAX`] processes or [`THREADS_MAX`] threads.
+pub fn family(pid: i32) -> Option<Vec<i32>> {
+    let below = walk(pid, None, (PROCESSES_MAX - 1, THREADS_MAX))?;
+    Some(std::iter::once(pid).chain(below).collect())
 }
 
 impl Tree {
-    /// Moves a process and its descendants into `job`, until no new one appears. `may` decides for each whether it may come along.
+    /// Moves a process and its descendants into `job`, until none is found outside. `may` decides for each whether it may come along.
     ///
     /// # Errors
-    /// Of `may`; also if there are too many, they are in different cgroups, or cannot be moved. Those already moved are in the job then: send them
-    /// back.
+    /// Of `may`; also if there are too many, they are in different cgroups, fork faster than they are moved, or cannot be moved. Those already moved
+    /// are in the job then: send them back.
     pub fn attach_family(
         &self,
         job: &JobCgroup,
@@ -36,13 +39,11 @@ impl Tree {
         let gone = || problem("it has ended".into(), "Nothing was changed.");
         let origin = Origin::of(root.pid()).ok_or_else(gone)?;
         let mut moved = BTreeSet::new();
-        loop {
-            let family = family(root.pid());
-            if family.len() > PROCESSES_MAX {
-                let why = format!("it has more than {PROCESSES_MAX} descendants");
-                return Err(problem(why, "Put it into a cgroup of its own, and adopt that (`--cgroup`).").into());
-            }
-            let before = moved.len();
+        for _ in 0..ROUNDS_MAX {
+            let family = family(root.pid())
+                .ok_or_else(|| problem(too_many(), "Put it into a cgroup of its own, and adopt that (`--cgroup`)."))?;
+            // Whoever is born in the job is in it: only those that are moved can have had children outside meanwhile.
+            let mut was_outside = false;
             for pid in family {
                 // One that has ended meanwhile is skipped. It is checked again with its pidfd open: its number may have been reused.
                 let Some(held) = Held::open(pid).ok().filter(|_| !moved.contains(&pid)) else { continue };
@@ -57,6 +58,7 @@ impl Tree {
                     return Err(problem(why, "Adopt the cgroups themselves (`--cgroup`).").into());
                 }
                 let attached = if is_new { job.attach(pid) } else { Ok(()) };
+                was_outside |= is_new;
                 moved.insert(pid);
                 if !held.alive() {
                     if crate::process::start_ticks(pid).is_some_and(|ticks| ticks != held.start_ticks()) {
@@ -66,10 +68,11 @@ impl Tree {
                 }
                 attached?;
             }
-            if moved.len() == before {
+            if !was_outside {
                 return if root.alive() { Ok(()) } else { Err(gone().into()) };
             }
         }
+        Err(problem("they fork faster than they can be moved".into(), "Stop them (SIGSTOP) until it is a job.").into())
     }
 
     /// Moves all processes of `job` to the origin of its first one, until none is left.
@@ -104,6 +107,11 @@ impl Tree {
     }
 }
 
+/// Why a family is none that is examined.
+pub fn too_many() -> String {
+    format!("it has more than {PROCESSES_MAX} processes, or {THREADS_MAX} threads, itself and its descendants")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,13 +120,13 @@ mod tests {
     fn a_family_is_a_process_and_its_descendants() {
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
         let pid = child.id() as i32;
-        let has_child = || family(pid).len() == 2;
+        let has_child = || family(pid).unwrap().len() == 2;
         while !has_child() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let family = family(pid);
+        let family = family(pid).unwrap();
         assert_eq!(family[0], pid);
-        assert!(super::family(std::process::id() as i32).contains(&family[1]));
+        assert!(super::family(std::process::id() as i32).unwrap().contains(&family[1]));
         for pid in family {
             crate::process::send_signal(pid, libc::SIGKILL);
         }

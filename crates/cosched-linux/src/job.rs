@@ -190,6 +190,14 @@ impl JobCgroup {
         self.0.marker.is_some()
     }
 
+    /// Of an adopted cgroup: its user gives it back, and no rule takes it again ([`crate::adopt::was_released`]).
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn note_released(&self) -> io::Result<()> {
+        marker::note_released(&self.0.dirs.outer)
+    }
+
     /// Of an adopted cgroup: its owner's quota may be lifted from now on ([`Quota::lift`]), and comes back whoever dies.
     ///
     /// # Errors

@@ -12,11 +12,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{XattrFlags, fstat, getxattr, setxattr};
+use rustix::fs::{XattrFlags, fstat, getxattr, removexattr, setxattr};
 
 use crate::cgfile;
 
 const ATTRIBUTE: &str = "user.cosched.adopted";
+/// Of an adopted cgroup itself: it was released.
+const RELEASED: &str = "user.cosched.released";
 /// A path (PATH_MAX) and some numbers before it.
 const ATTRIBUTE_BYTES_MAX: usize = 4096 + 96;
 
@@ -47,6 +49,20 @@ pub(crate) fn read<const N: usize>(marker: &Path, attribute: &str) -> Option<([u
         *number = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
     }
     Some((numbers, PathBuf::from(OsString::from_vec(parts.next()?.to_vec()))))
+}
+
+/// Whether a cgroup was released and not adopted since. What comes later at its path was not.
+pub fn was_released(cgroup: &Path) -> bool {
+    getxattr(cgroup, RELEASED, &mut [0; 1]).is_ok()
+}
+
+pub(crate) fn note_released(cgroup: &Path) -> io::Result<()> {
+    Ok(setxattr(cgroup, RELEASED, b"1", XattrFlags::empty())?)
+}
+
+pub(crate) fn forget_released(cgroup: &Path) {
+    // There is seldom one.
+    let _ = removexattr(cgroup, RELEASED);
 }
 
 /// Opens the cgroup with this path, if it still has this inode number: whatever has the path later is another one.

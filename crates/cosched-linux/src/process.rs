@@ -22,6 +22,8 @@ pub struct Facts {
     pub uid: u32,
     /// Its real group.
     pub gid: u32,
+    /// Its threads.
+    pub threads: u64,
 }
 
 /// Parent, user and group of `pid`; `None` if it no longer exists.
@@ -35,6 +37,7 @@ fn parse_status(content: &str) -> Option<Facts> {
         ppid: first("PPid:")?.parse().ok()?,
         uid: first("Uid:")?.parse().ok()?,
         gid: first("Gid:")?.parse().ok()?,
+        threads: first("Threads:")?.parse().ok()?,
     })
 }
 
@@ -55,6 +58,8 @@ pub(crate) struct Stat {
     pub(crate) state: char,
     /// Its parent.
     pub(crate) ppid: i32,
+    /// Its threads; 1 or 0 once all have ended.
+    pub(crate) threads: u64,
     /// Its start time, in clock ticks since boot.
     pub(crate) start_ticks: u64,
     /// The CPU time of all its threads and of the children that it has waited for, in clock ticks.
@@ -73,6 +78,7 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     Some(Stat {
         state: fields.first()?.chars().next()?,
         ppid: number(4)? as i32,
+        threads: number(20)?,
         start_ticks: number(22)?,
         cpu_ticks: (14..=17).filter_map(number).sum(),
     })
@@ -229,11 +235,11 @@ mod tests {
         let stat = "7 (a) S (b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
         assert_eq!(
             parse_stat(stat),
-            Some(Stat { state: 'R', ppid: 1, start_ticks: 4711, cpu_ticks: 11 + 12 + 13 + 14 })
+            Some(Stat { state: 'R', ppid: 1, threads: 17, start_ticks: 4711, cpu_ticks: 11 + 12 + 13 + 14 })
         );
         assert_eq!(
-            parse_status("Name:\tx\nPPid:\t9\nUid:\t1\t2\t3\t4\nGid:\t5\t6\n"),
-            Some(Facts { ppid: 9, uid: 1, gid: 5 })
+            parse_status("Name:\tx\nPPid:\t9\nUid:\t1\t2\t3\t4\nGid:\t5\t6\nThreads:\t3\n"),
+            Some(Facts { ppid: 9, uid: 1, gid: 5, threads: 3 })
         );
     }
 }

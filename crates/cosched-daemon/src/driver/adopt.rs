@@ -10,9 +10,9 @@ use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
 use cosched_api::{Adopt, ErrorBody, ErrorCode, Job, JobRequest, OnNodeLoss};
-use cosched_core::{Disposition, JobId, SlotShare};
+use cosched_core::{Disposition, JobId, Plan, SlotShare, Standing};
 use cosched_linux::adopt::Adoptee;
-use cosched_linux::family::{PROCESSES_MAX, family};
+use cosched_linux::family::{family, too_many};
 use cosched_linux::process::{self, Held};
 use cosched_linux::{Entry, JobCgroup, Origin, Problem, Quota, TreeError};
 use cosched_node::Input;
@@ -63,6 +63,11 @@ pub(super) fn fills_nothing(entry: &mut Entry) {
     if entry.switch.is_adopted() && entry.otherwise == Disposition::Background {
         entry.otherwise = Disposition::Stop;
     }
+}
+
+/// Whether a job has no turn until further notice: its user has suspended it, or it waits for memory.
+fn stands_still(plan: &Plan, id: u64, suspended: bool) -> bool {
+    plan.jobs.get(&JobId(id)).map_or(suspended, |job| job.standing == Standing::Suspended)
 }
 
 /// Checks whether the rest of the request contradicts an adoption.
@@ -133,10 +138,11 @@ fn conflict(problem: Problem) -> ErrorBody {
 }
 
 impl Driver {
-    /// The signs of life of adopted services that are suspended come from here.
+    /// The signs of life of adopted services that stand still come from here.
     pub(super) fn heed_watchdogs(&mut self) {
-        let records = self.live.keys().filter_map(|id| self.state.jobs.get(id)).filter(|record| record.suspended);
-        let cgroups = records.filter_map(|record| record.adopted.as_ref()?.cgroup.as_ref());
+        let records = self.live.keys().filter_map(|id| self.state.jobs.get(id));
+        let stopped = records.filter(|record| stands_still(&self.plan, record.id, record.suspended));
+        let cgroups = stopped.filter_map(|record| record.adopted.as_ref()?.cgroup.as_ref());
         self.machinery.watchdogs.set(cgroups.map(PathBuf::from).collect());
     }
 
@@ -238,12 +244,10 @@ impl Driver {
         if let Some(other) = self.job_of(held.pid()) {
             return Err(refused(format!("it is in job {other} already"), "A process is in one job at a time."));
         }
-        let family = family(held.pid());
-        if family.len() > PROCESSES_MAX {
-            let hint = "Put it into a cgroup of its own, and adopt that (`--cgroup`).";
-            return Err(refused(format!("it has more than {PROCESSES_MAX} descendants"), hint));
-        }
-        check_tasks(&what, family.len() as u64, self.config.limits.tasks_per_job)?;
+        let hint = "Put it into a cgroup of its own, and adopt that (`--cgroup`).";
+        let family = family(held.pid()).ok_or_else(|| refused(too_many(), hint))?;
+        let tasks = family.iter().filter_map(|pid| Some(process::facts(*pid)?.threads)).sum();
+        check_tasks(&what, tasks, self.config.limits.tasks_per_job)?;
         let origin = Origin::of(held.pid());
         for pid in family {
             self.may_come(peer, pid).map_err(forbidden_by)?;
@@ -276,7 +280,15 @@ impl Driver {
 
     pub(super) fn attach_family(&self, record: &Record, cgroup: &JobCgroup, held: &Held) -> Answer<()> {
         let owner = Peer { uid: record.uid, pid: None };
-        let moved = self.machinery.tree.attach_family(cgroup, held, |pid| self.may_come(owner, pid));
+        // The job may have waited, and its processes may have been put into another job meanwhile, with what was decided about that.
+        let may = |pid: i32| match self.job_of(pid).filter(|job| *job != record.id) {
+            Some(other) => {
+                let what = format!("process {pid} cannot become a part of a job");
+                Err(Problem::new(what, format!("it is in job {other} already"), "A process is in one job at a time."))
+            }
+            None => self.may_come(owner, pid),
+        };
+        let moved = self.machinery.tree.attach_family(cgroup, held, may);
         moved.map_err(|e| internal(format!("job {} could not be adopted", record.id), e))
     }
 
@@ -337,13 +349,22 @@ impl Driver {
             })?;
             self.machinery.tree.send_all_back(&live.cgroup, &origin).map_err(|e| internal(what(), e))?;
         }
-        self.remember(id, |record| {
-            record.adopted = record.adopted.take().map(|adopted| Adopted { released: true, ..adopted });
-            record.event(unix_ms(), "released", format!("by {}", user_name(peer.uid)));
-        });
-        self.cluster.node.release(JobId(id));
+        if live.cgroup.is_adopted()
+            && let Err(e) = live.cgroup.note_released()
+        {
+            tracing::warn!(id, "a rule may adopt it again when the daemon is started again: {e}");
+        }
+        self.give_back(id, format!("by {}", user_name(peer.uid)));
         self.settle(false);
         self.view_job(id)
+    }
+
+    fn give_back(&mut self, id: u64, why: String) {
+        self.remember(id, |record| {
+            record.adopted = record.adopted.take().map(|adopted| Adopted { released: true, ..adopted });
+            record.event(unix_ms(), "released", why);
+        });
+        self.cluster.node.release(JobId(id));
     }
 
     /// Removes the markers of adopted cgroups whose jobs are over, and thaws them, as soon as no slot table can freeze them again.
@@ -370,6 +391,12 @@ impl Driver {
         let is_over = |cgroup: &JobCgroup| cgroup.is_adopted() && !cgroup.populated().unwrap_or(true);
         let over: Vec<u64> = self.live.iter().filter(|(_, live)| is_over(&live.cgroup)).map(|(id, _)| *id).collect();
         over.into_iter().for_each(|id| self.cluster.handle(Input::Populated(JobId(id), false)));
+        let tasks_max = self.config.limits.tasks_per_job;
+        let outgrown = self.live.iter().filter_map(|(id, live)| Some((*id, live.cgroup.outgrown(tasks_max)?)));
+        for (id, why) in outgrown.collect::<Vec<_>>() {
+            tracing::warn!(id, "an adopted cgroup is released: {why}");
+            self.give_back(id, why);
+        }
     }
 
     /// When the next of these checks is due, while there are adopted cgroups.
@@ -394,5 +421,13 @@ mod tests {
         let refused = check_tasks("/a.service", 8, 7).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Limit);
         assert!(refused.why.contains("8 processes and threads, and a job may have at most 7"), "{refused:?}");
+    }
+
+    #[test]
+    fn what_waits_for_memory_stands_still_though_nobody_has_suspended_it() {
+        let planned = |standing| super::super::running::tests::plan(&[(1, cosched_core::Policy::Gang, standing, 100)]);
+        assert!(stands_still(&planned(Standing::Suspended), 1, false));
+        assert!(!stands_still(&planned(Standing::Scheduled), 1, true), "resumed");
+        assert!(stands_still(&planned(Standing::Scheduled), 2, true), "not planned yet");
     }
 }

@@ -58,12 +58,12 @@ impl Running {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use cosched_core::{Class, Matrix, PlannedJob, Policy, Sharing};
 
     /// Jobs given by CPUs, policy, standing and weight, on a machine without turns.
-    fn plan(jobs: &[(u32, Policy, Standing, u32)]) -> Plan {
+    pub(crate) fn plan(jobs: &[(u32, Policy, Standing, u32)]) -> Plan {
         let job = |(cpus, policy, standing, weight)| PlannedJob {
             class: Class::Batch,
             policy,

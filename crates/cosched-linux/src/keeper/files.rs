@@ -97,7 +97,7 @@ pub(crate) fn members(dir: &Path) -> Vec<i32> {
 /// The keeper's descendants, without a daemon that was started in the job: it must never be stopped.
 pub(super) fn below(dir: &Path, keeper: i32) -> Vec<i32> {
     let daemon = dir.parent().and_then(daemon).map(|daemon| daemon.pid());
-    descendants(keeper, daemon, usize::MAX)
+    descendants(keeper, daemon)
 }
 
 /// The job's CPU time in nanoseconds.

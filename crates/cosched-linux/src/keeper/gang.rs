@@ -105,9 +105,11 @@ impl Gang {
     pub(super) fn go(&mut self) {
         for of in self.stopped.drain(..).rev() {
             let pid = of.process.pid();
+            // In this order: a SIGSTOP that is pending once it has stopped is a second one, before that it may be ours.
+            let was_still = stat(pid).is_some_and(is_still);
             let pending = pending(pid);
             // It stopped by one signal and has another: a user has sent one of them.
-            if of.asked == 1 && pending & bit(libc::SIGSTOP) != 0 && stat(pid).is_some_and(is_still) {
+            if of.asked == 1 && pending & bit(libc::SIGSTOP) != 0 && was_still {
                 continue;
             }
             let _ = of.process.signal(libc::SIGCONT);
@@ -124,7 +126,11 @@ impl Gang {
 
 /// Whether it does not run: it was stopped, a debugger holds it, or it has ended.
 fn is_still(stat: Stat) -> bool {
-    matches!(stat.state, 'T' | 't' | 'Z' | 'X')
+    match stat.state {
+        // Its first thread may have ended while others run.
+        'Z' => stat.threads <= 1,
+        state => matches!(state, 'T' | 't' | 'X'),
+    }
 }
 
 fn bit(signal: i32) -> u64 {
