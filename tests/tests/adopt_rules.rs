@@ -24,7 +24,7 @@ fn rules_adopt_what_appears_and_nothing_of_users() {
         |unit: &str, uid: u32| Service::at(slice.join(format!("{name}-{unit}.service")), uid, "exec sleep 1000");
     let before = service("a", 0);
     let rules = format!(
-        "{CONFIG}[[adopt]]\nunit = \"{name}-x.service\"\nexecutable = \"/no/such\"\n\
+        "{CONFIG}[limits]\ntasks_per_job = 12\n[[adopt]]\nunit = \"{name}-x.service\"\nexecutable = \"/no/such\"\n\
          [[adopt]]\nunit = \"{name}-?.service\"\nclass = \"batch\"\nshare = \"50%\"\n"
     );
     let mut d = Daemon::start(&rules);
@@ -63,9 +63,23 @@ fn rules_adopt_what_appears_and_nothing_of_users() {
     assert!(wait_until(|| has(&d, "z")));
     assert!(!has(&d, "b") && !has(&d, "c"), "{}", stdout(&d.cosched(&["ps"])));
     d.kill();
+    // Whoever has too many processes when he is looked at does not escape.
+    let many = service("m", 0);
+    let crowd = Service::at(
+        slice.join(format!("{name}-n.service")),
+        0,
+        "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do sleep 5 & done; wait; sleep 1000",
+    );
+    assert!(wait_until(|| procs::pids_in(&crowd.dir).len() > 12));
     d.launch();
+    assert!(wait_until(|| d.log().contains("a rule adopts nothing")), "{}", d.log());
+    assert!(wait_until(|| has(&d, "n")) && has(&d, "m"), "{}", d.log());
     assert!(has(&d, "a") && wait_until(|| has(&d, "z")));
-    drop((before, fresh, of_user, other, again, last, d));
+    // By then all that was there before the daemon has been looked at.
+    let newest = service("w", 0);
+    assert!(wait_until(|| has(&d, "w")), "{}", d.log());
+    assert!(!has(&d, "b"), "released before the daemon was killed: {}", stdout(&d.cosched(&["ps"])));
+    drop((before, fresh, of_user, other, again, last, newest, many, crowd, d));
     assert!(wait_until(|| std::fs::remove_dir(&slice).is_ok()));
 }
 

@@ -10,17 +10,20 @@ use crate::refuse::Answer;
 use crate::rights::Peer;
 use crate::watchdogs;
 use cosched_api::{Adopt, JobRequest, Terms, parse};
-use cosched_linux::adopt::procs_below;
+use cosched_linux::adopt::{procs_below, was_released};
 use cosched_linux::appear::{self, Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Between two that are adopted: the driver has others to serve.
+/// Between two looks, and between two that are adopted: the driver has others to serve.
 const PAUSE: Duration = Duration::from_millis(20);
 /// A process executes its program a moment after it has come: so often it is looked which one that is.
 const LOOKS: u32 = 10;
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// When what was refused is tried again: after the first time, then twice as long each time, up to the second.
+const RETRY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(300)];
 
 /// All rules, the first one that fits counts.
 pub(crate) struct Rules(Vec<AdoptRule>);
@@ -55,45 +58,94 @@ pub(crate) fn start(rules: Vec<AdoptRule>, mount: &Path, run_dir: PathBuf, calls
 
 fn adopt_all(mut appear: Appear<Rules>, (mount, run_dir): (&Path, PathBuf), calls: &mpsc::Sender<Call>, uid: u32) {
     let mut engines = Engines::new(run_dir.clone());
+    let mut refused: BTreeMap<PathBuf, Refused> = BTreeMap::new();
+    let mut is_start = true;
     loop {
+        // Each switch of an adopted job tells that its cgroup has changed.
+        std::thread::sleep(PAUSE);
         engines.begin_round();
         for path in appear.populated() {
+            // Whoever released it meant it, and that an earlier daemon was told.
+            if is_start && was_released(&appear::at(mount, &path)) {
+                continue;
+            }
             std::thread::sleep(PAUSE);
-            let Found { at, terms, container } = match rule_of(appear.wanted(), (mount, &mut engines), &path) {
-                Ok(Some(found)) => found,
-                Err(why) if appear::at(mount, &path).is_dir() => {
-                    tracing::warn!("a rule adopts nothing: {why}");
-                    continue;
-                }
+            match try_one(appear.wanted(), (mount, &run_dir, &mut engines), (calls, uid), &path) {
+                Tried::Done => drop(refused.remove(&path)),
+                Tried::Ended => return,
                 // What has gone meanwhile is not missed.
-                Ok(None) | Err(_) => continue,
-            };
-            match ask(calls, uid, request(at, terms, container, &path)) {
-                None => return,
-                Some(Ok(_)) => {
-                    tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule");
-                    warn_of_watchdog(&run_dir, &path);
-                }
-                Some(Err(e)) => {
-                    tracing::warn!(rule = at + 1, "a rule adopts nothing: {} ({}). {}", e.what, e.why, e.hint)
+                Tried::Refused(_) if !appear::at(mount, &path).is_dir() => (),
+                Tried::Refused(why) => {
+                    let before = refused.get(&path).map(|refused| refused.pause);
+                    if before.is_none() {
+                        tracing::warn!(cgroup = %path.display(), "a rule adopts nothing: {why}. It is tried again later");
+                    }
+                    let pause = before.map_or(RETRY[0], |pause| (pause * 2).min(RETRY[1]));
+                    refused.insert(path, Refused { pause, again: Instant::now() + pause });
                 }
             }
         }
+        is_start = false;
         if appear.was_full() {
             tracing::warn!(
                 "rules adopt no more than {CGROUPS_MAX} cgroups, and look into {DIRS_MAX} directories: some are left out. \
                  Name fewer with narrower rules"
             );
         }
-        if let Err(e) = appear.wait() {
+        refused.retain(|path, _| appear::at(mount, path).is_dir());
+        let next = refused.values().map(|refused| refused.again).min();
+        if let Err(e) = appear.wait(next.map(|next| next.saturating_duration_since(Instant::now()))) {
             return tracing::error!("rules adopt nothing any more: cgroups cannot be watched: {e}");
+        }
+        let now = Instant::now();
+        for (path, refused) in refused.iter_mut().filter(|(_, refused)| refused.again <= now) {
+            refused.again = now + refused.pause;
+            appear.see_again(path);
+        }
+    }
+}
+
+/// What a rule means, but coschedd has refused: the store may be away, or it has too many processes for a moment.
+struct Refused {
+    pause: Duration,
+    again: Instant,
+}
+
+enum Tried {
+    /// It is a job, or no rule means it.
+    Done,
+    Refused(String),
+    /// The driver has ended.
+    Ended,
+}
+
+fn try_one(
+    rules: &Rules,
+    (mount, run_dir, engines): (&Path, &Path, &mut Engines),
+    (calls, uid): (&mpsc::Sender<Call>, u32),
+    path: &Path,
+) -> Tried {
+    let Found { at, terms, container } = match rule_of(rules, (mount, engines), path) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Tried::Done,
+        Err(why) => return Tried::Refused(why),
+    };
+    match ask(calls, uid, request(at, terms, container, path)) {
+        None => Tried::Ended,
+        Some(Ok(_)) => {
+            tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule");
+            warn_of_watchdog(run_dir, path);
+            Tried::Done
+        }
+        Some(Err(e)) => {
+            Tried::Refused(format!("rule {}: {} ({}). {}", at + 1, e.what, e.why, e.hint.trim_end_matches('.')))
         }
     }
 }
 
 /// What `cosched adopt` tells its user.
 fn warn_of_watchdog(run_dir: &Path, path: &Path) {
-    if let Some(watched) = watchdogs::of(run_dir, path) {
+    if let Ok(Some(watched)) = watchdogs::of(run_dir, path, watchdogs::ANSWER_TIME_MAX) {
         tracing::warn!(
             cgroup = %path.display(),
             "what a rule has adopted has WatchdogSec={}s, and systemd ends it when it gives no sign of life for that long. Keep the time between \

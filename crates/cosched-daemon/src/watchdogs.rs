@@ -8,14 +8,18 @@ use cosched_linux::answer::answer;
 use cosched_linux::kernel_agent::begin_outside;
 use cosched_linux::notify;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// How long systemd may take to answer, and how much it may say.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+const ANSWER_TIME_MIN: Duration = Duration::from_millis(100);
 const ANSWER_BYTES_MAX: usize = 4096;
+/// How long after no answer systemd is asked again: at first, and at most.
+const ASK_PAUSE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 /// The number of signs of life in the time after which systemd would miss one.
 const SIGNS: u32 = 4;
 
@@ -28,14 +32,22 @@ pub(crate) struct Watched {
     pid: i32,
 }
 
-/// The watchdog of the service of the system that has this cgroup. `None` without one, and where systemd does not answer: then there is none that could end it.
-pub(crate) fn of(run_dir: &Path, cgroup: &Path) -> Option<Watched> {
-    let unit = cgroup.file_name()?.to_str().filter(|name| name.ends_with(".service"))?;
+/// The watchdog of the service of the system that has this cgroup; `None` without one, and without systemd.
+///
+/// # Errors
+/// Systemd does not answer.
+pub(crate) fn of(run_dir: &Path, cgroup: &Path, time_max: Duration) -> io::Result<Option<Watched>> {
+    let unit = cgroup.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".service"));
+    let Some(unit) = unit else { return Ok(None) };
     let mut command = Command::new("systemctl");
     let words = ["show", "--property=WatchdogUSec,MainPID,ControlGroup", "--", unit];
     command.args(words).current_dir("/").env("PATH", SYSTEM_PATH);
-    begin_outside(run_dir, &mut command).ok()?;
-    read(cgroup, &String::from_utf8_lossy(&answer(&mut command, ANSWER_TIME_MAX, ANSWER_BYTES_MAX).ok()?))
+    begin_outside(run_dir, &mut command)?;
+    match answer(&mut command, time_max, ANSWER_BYTES_MAX) {
+        Ok(text) => Ok(read(cgroup, &String::from_utf8_lossy(&text))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 fn read(cgroup: &Path, text: &str) -> Option<Watched> {
@@ -73,11 +85,19 @@ impl Watchdogs {
     }
 }
 
+/// A cgroup of which systemd has not said whether it has a watchdog.
+struct Unknown {
+    pause: Duration,
+    again: Instant,
+}
+
 fn give_signs(run_dir: &Path, told: &Receiver<BTreeSet<PathBuf>>) {
-    let mut watched: BTreeMap<PathBuf, (Watched, Instant)> = BTreeMap::new();
+    // Without a watchdog: `None`.
+    let mut known: BTreeMap<PathBuf, Option<(Watched, Instant)>> = BTreeMap::new();
+    let mut unknown: BTreeMap<PathBuf, Unknown> = BTreeMap::new();
     loop {
         let now = Instant::now();
-        for (of, due) in watched.values_mut().filter(|(_, due)| *due <= now) {
+        for (of, due) in known.values_mut().flatten().filter(|(_, due)| *due <= now) {
             *due = now + of.limit / SIGNS;
             if let Err(e) = notify::on_behalf(notify::SOCKET, of.pid, "WATCHDOG=1") {
                 tracing::warn!(
@@ -86,7 +106,32 @@ fn give_signs(run_dir: &Path, told: &Receiver<BTreeSet<PathBuf>>) {
                 );
             }
         }
-        let next = watched.values().map(|(_, due)| *due).min();
+        // One question at a time, and no longer than until the next sign has to be given.
+        let next_sign = known.values().flatten().map(|(_, due)| *due).min();
+        let due = unknown.iter_mut().find(|(_, unknown)| unknown.again <= now);
+        if let Some((cgroup, asked)) = due {
+            let time_max = next_sign.map_or(ANSWER_TIME_MAX, |due| due.saturating_duration_since(now));
+            match of(run_dir, cgroup, time_max.clamp(ANSWER_TIME_MIN, ANSWER_TIME_MAX)) {
+                Ok(found) => {
+                    let cgroup = cgroup.clone();
+                    unknown.remove(&cgroup);
+                    known.insert(cgroup, found.map(|watched| (watched, now)));
+                }
+                Err(e) => {
+                    if asked.pause == ASK_PAUSE[0] {
+                        tracing::warn!(
+                            cgroup = %cgroup.display(),
+                            "systemd does not say whether a suspended service has a watchdog ({e}); it is asked again"
+                        );
+                    }
+                    asked.again = Instant::now() + asked.pause;
+                    asked.pause = (asked.pause * 2).min(ASK_PAUSE[1]);
+                }
+            }
+            continue_with(told.try_recv().ok(), &mut known, &mut unknown);
+            continue;
+        }
+        let next = next_sign.into_iter().chain(unknown.values().map(|unknown| unknown.again)).min();
         let news = match next {
             None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(due) => told.recv_timeout(due.saturating_duration_since(Instant::now())),
@@ -94,13 +139,22 @@ fn give_signs(run_dir: &Path, told: &Receiver<BTreeSet<PathBuf>>) {
         match news {
             Err(RecvTimeoutError::Timeout) => (),
             Err(RecvTimeoutError::Disconnected) => return,
-            Ok(stopped) => {
-                watched.retain(|cgroup, _| stopped.contains(cgroup));
-                let new: Vec<PathBuf> = stopped.into_iter().filter(|cgroup| !watched.contains_key(cgroup)).collect();
-                watched
-                    .extend(new.into_iter().filter_map(|cgroup| Some((cgroup.clone(), (of(run_dir, &cgroup)?, now)))));
-            }
+            Ok(stopped) => continue_with(Some(stopped), &mut known, &mut unknown),
         }
+    }
+}
+
+/// These are stopped now, if that has changed.
+fn continue_with(
+    stopped: Option<BTreeSet<PathBuf>>,
+    known: &mut BTreeMap<PathBuf, Option<(Watched, Instant)>>,
+    unknown: &mut BTreeMap<PathBuf, Unknown>,
+) {
+    let Some(stopped) = stopped else { return };
+    known.retain(|cgroup, _| stopped.contains(cgroup));
+    unknown.retain(|cgroup, _| stopped.contains(cgroup));
+    for cgroup in stopped.into_iter().filter(|cgroup| !known.contains_key(cgroup)) {
+        unknown.entry(cgroup).or_insert(Unknown { pause: ASK_PAUSE[0], again: Instant::now() });
     }
 }
 
@@ -120,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_no_service_has_no_watchdog() {
-        assert_eq!(of(Path::new("/"), Path::new("/a.scope")), None);
-        assert_eq!(of(Path::new("/"), Path::new("/")), None);
+        let of = |cgroup: &str| of(Path::new("/"), Path::new(cgroup), ANSWER_TIME_MAX).unwrap();
+        assert_eq!((of("/a.scope"), of("/")), (None, None));
     }
 }

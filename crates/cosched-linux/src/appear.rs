@@ -8,7 +8,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
@@ -92,11 +94,28 @@ impl<W: Wanted> Appear<W> {
         found
     }
 
-    /// Waits until something has changed.
+    /// A cgroup is reported again, if it has processes.
+    pub fn see_again(&mut self, of: &Path) {
+        for watched in self.watched.values_mut() {
+            if let Watched::Cgroup(path, had) = watched
+                && path == of
+            {
+                *had = false;
+            }
+        }
+    }
+
+    /// Waits until something has changed, at most for this time.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn wait(&mut self) -> io::Result<()> {
+    pub fn wait(&mut self, at_most: Option<Duration>) -> io::Result<()> {
+        let timeout = at_most.map(|time| Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ });
+        match poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], timeout.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => (),
+            Err(e) => return Err(e.into()),
+        }
         let mut news: Vec<(i32, ReadFlags, Option<PathBuf>)> = Vec::new();
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.inotify, &mut space);
@@ -236,7 +255,7 @@ mod tests {
     }
 
     fn found(appear: &mut Appear<Services>) -> Vec<String> {
-        appear.wait().unwrap();
+        appear.wait(None).unwrap();
         appear.populated().iter().map(|path| path.display().to_string()).collect()
     }
 
@@ -250,6 +269,9 @@ mod tests {
         let mut appear = Appear::new(mount, uid, Services).unwrap();
         assert_eq!(appear.populated(), [PathBuf::from("/a.slice/one.service")], "box is not looked into");
         assert!(appear.populated().is_empty(), "once");
+        appear.see_again(Path::new("/a.slice/one.service"));
+        appear.wait(Some(Duration::ZERO)).unwrap();
+        assert_eq!(appear.populated(), [PathBuf::from("/a.slice/one.service")], "asked for");
         fs::write(mount.join("a.slice/one.service/cgroup.events"), "populated 0\n").unwrap();
         assert!(found(&mut appear).is_empty());
         fs::write(mount.join("a.slice/one.service/cgroup.events"), "populated 1\n").unwrap();
@@ -262,7 +284,7 @@ mod tests {
         assert_eq!(all, ["/new.slice/deep.slice/three.service"]);
         fs::remove_dir_all(mount.join("a.slice")).unwrap();
         while appear.watched.values().any(|watched| watched.path().starts_with("/a.slice")) {
-            appear.wait().unwrap();
+            appear.wait(None).unwrap();
         }
         let mut other = Appear::new(mount, uid + 1, Services).unwrap();
         assert!(other.populated().is_empty(), "they are another user's");
