@@ -2,7 +2,9 @@
 //!
 //! An entry's text has the fields, too: whoever reads it by `journalctl -u coschedd` sees what standard error would have shown.
 
-use std::fmt::{Debug, Write};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fmt::{Debug, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use tracing::field::{Field, Visit};
@@ -44,8 +46,18 @@ impl<S: Subscriber> Layer<S> for Journal {
         event.record(&mut entry);
         let level = event.metadata().level();
         if self.0.send(&entry.to_bytes(level)).is_err() {
-            eprintln!("{level} {}", entry.text());
+            write_at_once(&format!("{level} {}\n", entry.text()));
         }
+    }
+}
+
+/// To standard error, the journal's other door, unless it would have to wait: a journal that hangs must not stop the daemon.
+fn write_at_once(text: &str) {
+    let stderr = std::io::stderr();
+    let mut door = [PollFd::new(&stderr, PollFlags::OUT)];
+    if matches!(poll(&mut door, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1)) {
+        // It may be closed; then there is no other place.
+        let _ = stderr.lock().write_all(text.as_bytes());
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::pods::{GANG, News, Pod, Pods};
 use crate::settings::{Settings, Wish};
-use cosched_api::{Adopt, Client, ClientError, Job, JobRequest, SocketChoice};
+use cosched_api::{Adopt, Client, ClientError, Job, JobRequest, JobState, KillRequest, SocketChoice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -122,16 +122,18 @@ impl Gangs {
         let gangs: Vec<(String, Pod)> = self.pods.gangs().map(|(id, pod)| (id.clone(), pod.clone())).collect();
         let mut client = self.socket.connect()?;
         let jobs = client.jobs(false)?.jobs;
-        let mut wanted = BTreeSet::new();
+        let (mut wanted, mut wanted_from) = (BTreeSet::new(), BTreeSet::new());
         let mut missing = Vec::new();
         for (id, pod) in &gangs {
             match self.wish(pod) {
                 Ok((cgroup, wish)) => {
                     wanted.insert(cgroup.clone());
-                    match jobs.iter().find(|job| cgroup_of(job) == Some(&cgroup)) {
+                    let from = from(pod);
+                    match jobs.iter().find(|job| cgroup_of(job) == Some(&cgroup) || waits_as(job) == Some(&from)) {
                         Some(job) => drop(self.standings.insert(id.clone(), Standing::Job(job.id))),
                         None => missing.push((id, pod, cgroup, wish)),
                     }
+                    wanted_from.insert(from);
                 }
                 Err(why) => self.refuse(id, pod, why),
             }
@@ -141,6 +143,9 @@ impl Gangs {
                 release(&mut client, job)?;
                 self.standings.retain(|_, standing| *standing != Standing::Job(job.id));
             }
+        }
+        for job in jobs.iter().filter(|job| waits_as(job).is_some_and(|from| !wanted_from.contains(from))) {
+            cancel(&mut client, job)?;
         }
         for (id, pod, cgroup, wish) in missing {
             if self.may_be_adopted(&mut client, (id, pod), &cgroup)? {
@@ -192,7 +197,7 @@ impl Gangs {
         cgroup: String,
         wish: Wish,
     ) -> Result<(), ClientError> {
-        let from = format!("{FROM}{}", pod.shown);
+        let from = from(pod);
         let request = JobRequest {
             command: vec![from.clone()],
             name: Some(wish.name.clone()),
@@ -243,6 +248,29 @@ fn release(client: &mut Client, job: &Job) -> Result<(), ClientError> {
     Ok(())
 }
 
+/// Its pod has gone before it could begin.
+fn cancel(client: &mut Client, job: &Job) -> Result<(), ClientError> {
+    match client.kill(job.id, &KillRequest { signal: 9, grace_ms: None, here: false }) {
+        Ok(_) => tracing::info!("{} has gone while it waited (job {})", job.command.join(" "), job.id),
+        // It has begun or ended meanwhile: the next turn sees it.
+        Err(ClientError::Refused(e)) => tracing::debug!("{} ({})", e.what, e.why),
+        Err(e) => return Err(e),
+    }
+    Ok(())
+}
+
+/// Where the job of a pod comes from.
+fn from(pod: &Pod) -> String {
+    format!("{FROM}{}", pod.shown)
+}
+
+/// Of a job that this plug-in, or an earlier one, has asked for and that waits: where it comes from. Its cgroup is told once it has begun.
+fn waits_as(job: &Job) -> Option<&String> {
+    let is_ours = job.uid == rustix::process::geteuid().as_raw() && job.adopted.is_none();
+    let from = job.command.first().filter(|from| from.starts_with(FROM));
+    from.filter(|_| is_ours && job.state == JobState::Waiting)
+}
+
 fn is_released(job: &Job, cgroup: &str) -> bool {
     job.adopted.as_ref().is_some_and(|adopted| adopted.released && adopted.cgroup.as_deref() == Some(cgroup))
 }
@@ -255,4 +283,31 @@ fn cgroup_of(job: &Job) -> Option<&String> {
 fn is_ours(job: &Job) -> bool {
     let from = job.adopted.as_ref().and_then(|adopted| adopted.from.as_deref());
     job.uid == rustix::process::geteuid().as_raw() && from.is_some_and(|from| from.starts_with(FROM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_waits_has_a_job() {
+        let job = |state: &str, command: &str, more: serde_json::Value| -> Job {
+            let mut job = serde_json::json!({
+                "id": 7, "name": "a", "uid": rustix::process::geteuid().as_raw(), "user": "x", "class": "batch", "policy": "gang", "cpus": 1,
+                "state": state, "command": [command], "pid": 0, "submitted_unix_ms": 1, "cpu_time_ms": 0, "detached": false, "cgroup": "",
+            });
+            job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value(job).unwrap()
+        };
+        let none = || serde_json::json!({});
+        assert_eq!(waits_as(&job("waiting", "pod ns/a", none())), Some(&"pod ns/a".to_owned()));
+        assert_eq!(waits_as(&job("running", "pod ns/a", none())), None);
+        assert_eq!(waits_as(&job("waiting", "sleep", none())), None);
+        let others = rustix::process::geteuid().as_raw() + 1;
+        assert_eq!(
+            waits_as(&job("waiting", "pod ns/a", serde_json::json!({"uid": others}))),
+            None,
+            "another user's words"
+        );
+    }
 }

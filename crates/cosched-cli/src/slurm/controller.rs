@@ -8,10 +8,13 @@ use super::hostlist;
 use cosched_api::parse;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// The job waits during this time.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// More than the lines of the largest array that Slurm permits to run at a time on a node.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// The columns of `squeue -O`, with their widths.
 const COLUMNS: [(&str, usize); 5] =
@@ -47,25 +50,27 @@ fn ask(id: u32, columns: &[(&str, usize)]) -> Result<String, String> {
     output_of(&mut child)
 }
 
-/// The output, which is smaller than a pipe's buffer; a child that takes too long is killed.
+/// The output; a child that takes too long is killed. It is read meanwhile: the lines of an array are more than a pipe holds.
 fn output_of(child: &mut Child) -> Result<String, String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => break,
-            Ok(Some(status)) => return Err(format!("squeue failed: {status}")),
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
-            Ok(None) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("slurmctld did not answer in {} s", PATIENCE.as_secs()));
-            }
-            Err(e) => return Err(e.to_string()),
-        }
+    let (to, read) = channel();
+    let stdout = child.stdout.take();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = stdout.map_or(Ok(0), |stdout| stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text));
+        // Nobody may listen any more.
+        let _ = to.send(read.map(|_| text));
+    });
+    let read = read.recv_timeout(PATIENCE);
+    // It has written all, or takes too long.
+    if read.is_err() {
+        let _ = child.kill();
     }
-    let mut text = String::new();
-    let read = child.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut text));
-    read.map(|_| text).map_err(|e| format!("what squeue wrote cannot be read: {e}"))
+    let status = child.wait().map_err(|e| e.to_string())?;
+    match read {
+        Err(_) => Err(format!("slurmctld did not answer in {} s", PATIENCE.as_secs())),
+        Ok(_) if !status.success() => Err(format!("squeue failed: {status}")),
+        Ok(read) => read.map_err(|e| format!("what squeue wrote cannot be read: {e}")),
+    }
 }
 
 /// Finds the job's line: the number of an array's first task also means the whole array.

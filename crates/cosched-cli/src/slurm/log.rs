@@ -11,13 +11,14 @@ const SYSLOG: &str = "/dev/log";
 /// Facility daemon (3), severity warning (4), as syslog(3) counts them.
 const PRIORITY: u32 = 3 * 8 + 4;
 
-/// Writes one line to the destination of the setting `log`. Errors are ignored: a log must not stop a job.
+/// Writes one line to the destination of the setting `log`. Errors are ignored, and nothing is waited for: a log must not stop a job.
 pub(super) fn write(settings: &Settings, job: u32, text: &str) {
     let line = format!("job {job}: {}", text.replace("\n  ", "; ").replace('\n', " "));
     say(&line);
     let own = format!("cosched-slurm[{}]: {line}", std::process::id());
     let _ = if settings.log == "syslog" {
         UnixDatagram::unbound()
+            .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
             .and_then(|socket| socket.send_to(format!("<{PRIORITY}>{own}").as_bytes(), SYSLOG))
             .map(drop)
     } else {
