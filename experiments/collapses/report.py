@@ -1,5 +1,7 @@
 """The museum's numbers and its table."""
 
+import math
+
 import cases
 import figures
 import page
@@ -21,8 +23,9 @@ def one(case, arms):
     for arm, entries in arms.items():
         done = [entry["s"] for entry in entries if entry["done"]]
         if entries:
-            # With half of the runs cut short there is no median.
-            measured[arm] = {"s": done, "cut": len(entries) - len(done), "median_s": figures.median(done) if 2 * len(done) > len(entries) else None,
+            # A run that was ended is longer than all others.
+            median = figures.median(done + [math.inf] * (len(entries) - len(done)))
+            measured[arm] = {"s": done, "cut": len(entries) - len(done), "median_s": median if math.isfinite(median) else None,
                              "why": sorted({entry["why"] for entry in entries if entry["why"]}), "limit_s": max((entry["s"] for entry in entries if not entry["done"]), default=None)}
     ideal = measured.pop("ideal", None)
     settings = {arm: measured[arm]["median_s"] for arm in ("plain", *runner.POLICIES) if measured.get(arm, {}).get("median_s")}
@@ -46,7 +49,7 @@ def text(kept, made, absent):
 
 Made by `experiments/collapses/reproduce` on {made['date']} (commit {made['commit']}): {made['cpus']} CPUs, Linux {made['kernel']}.
 Times of all copies together over the ideal (the copies one after the other, alone; where no program does the same work without a collapse, the
-best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and highest below. A run that takes longer than the figure behind `>` is ended, and not repeated.
+best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and highest below. A run that takes longer than the figure behind `>` is ended, counts as the longest, and is not repeated.
 **Bold**: beyond what decision 0011 allows a default ({BEST} of the best setting, {PLAIN} where plain Linux is the best).
 """, row(["case", "n", "ideal, s", *TITLES.values(), "best setting"]), row(["---"] * (len(TITLES) + 4))]
     lines += [table_row(case) for case in kept.values()]
@@ -76,7 +79,7 @@ def row(cells):
 
 def table_row(case):
     yardstick = figures.text(case["yardstick_s"], 2)
-    runs = max((len(values["s"]) for values in case["arms"].values()), default=0)
+    runs = max((len(values["s"]) + values["cut"] for values in case["arms"].values()), default=0)
     cells = [case["title"], runs, f"*{yardstick}*" if case["yardstick"] == "best" else yardstick]
     for arm in TITLES:
         cell = ratio(case["arms"].get(arm))
@@ -90,7 +93,8 @@ def ratio(values):
     if values["ratio"] is None:
         failed = any(why.startswith("failed") for why in values["why"])
         return "failed" if failed else f"> {figures.text(values['beyond'], 0)}"
-    return figures.text(values["ratio"], 2)
+    cut = f" ({values['cut']} of {len(values['s']) + values['cut']} > {figures.text(values['beyond'], 0)})" if values["cut"] else ""
+    return figures.text(values["ratio"], 2) + cut
 
 
 def spans(case):

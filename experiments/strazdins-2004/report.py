@@ -154,14 +154,17 @@ def live(found):
     out = title
     for name, run in found["live"].items():
         single = run["single"] or {}
-        out += f"### {name}\n\n`{' '.join(run['command'])}`, {run['repeat']} times, {run['cpus']} CPUs, {run['started']}; "
+        out += f"### {name}\n\n`{' '.join(run['command'])}`, {run['cpus']} CPUs, {run['started']}; "
         out += f"alone {number(single.get('time_s'))} s, CPU share {number(single.get('cpu_share'))}.\n\n"
         lines = []
+        # A single run says nothing of its error, and the base's is part of each slowdown's.
+        base_runs = next((row["runs"] for row in run["results"] if row["policy"] == "linux" and row["jobs"] == 1), 2)
         for row in run["results"]:
-            error = "" if row["slowdown_stderr"] is None else f" ± {row['slowdown_stderr']:.2f}"
+            has_error = row["slowdown_stderr"] is not None and min(row["runs"], base_runs) > 1
+            error = "" if not has_error else f" ± {row['slowdown_stderr']:.2f}"
             shown = "–" if row["slowdown"] is None else f"{row['slowdown']:.2f}{error}"
-            lines.append([row["policy"], str(row["jobs"]), number(row["time_s"]), shown, number(row["cpu_share"]), number(row["jain"]), str(row["not_done"] or "")])
-        out += rows(["policy", "j", "t_j, s", "s_j", "CPU share", "Jain", "not done"], lines)
+            lines.append([row["policy"], str(row["jobs"]), str(row["runs"]), number(row["time_s"]), shown, number(row["cpu_share"]), number(row["jain"]), str(row["not_done"] or "")])
+        out += rows(["policy", "j", "runs", "t_j, s", "s_j", "CPU share", "Jain", "not done"], lines)
         program = "lu" if "lu" in name else "matmul"
         for cell in found["cells"]:
             if cell["program"] == program and cell["p"] == 2:

@@ -66,6 +66,12 @@ class Report(unittest.TestCase):
         found = self.kept(plain=runs(9.0), strict=runs(4.0), default=runs(4.1), auto=runs(4.3))
         self.assertEqual(found["keeps"], {"default": True, "auto": False}, "5 % of the best setting")
 
+    def test_a_run_that_was_ended_counts_as_the_longest(self):
+        found = self.kept(ideal=runs(4.0), default=runs(4.0, 4.4, 20.0, cut=1), auto=runs(4.0, cut=1))
+        self.assertEqual(found["arms"]["default"]["median_s"], 12.2)
+        self.assertIsNone(found["arms"]["auto"]["median_s"])
+        self.assertIn("(1 of 4 > ", report.ratio(found["arms"]["default"]))
+
     def test_a_run_without_end_has_no_median(self):
         found = self.kept(plain=runs(cut=1), default=runs(4.0))
         self.assertIsNone(found["arms"]["plain"]["median_s"])

@@ -171,13 +171,13 @@ class Published(unittest.TestCase):
 
 class Live(unittest.TestCase):
     def test_measured_runs_come_into_the_report(self):
-        row = {"policy": "gang", "jobs": 2, "time_s": 2.0, "slowdown": 1.9, "slowdown_stderr": 0.1, "cpu_share": 0.9, "jain": 1.0, "not_done": 0}
+        row = {"policy": "gang", "jobs": 2, "time_s": 2.0, "slowdown": 1.9, "slowdown_stderr": 0.1, "cpu_share": 0.9, "jain": 1.0, "not_done": 0, "runs": 3}
         said = {"format": "cosched-slowdown-1", "cpus": 2, "command": ["mpirun", "matmul"], "repeat": 3, "started": "now", "single": {"time_s": 1.05}, "results": [row]}
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "matmul.json"
             path.write_text(json.dumps(said))
             found = results.live_results(pathlib.Path(folder))
-            self.assertIn("| gang | 2 | 2 | 1.90 ± 0.10 |", report.live({"live": found, "cells": []}))
+            self.assertIn("| gang | 2 | 3 | 2 | 1.90 ± 0.10 |", report.live({"live": found, "cells": []}))
             path.write_text(json.dumps({**said, "format": "other"}))
             with self.assertRaises(results.Bad):
                 results.live_results(pathlib.Path(folder))

@@ -74,7 +74,8 @@ impl Subject<'_> {
             .as_ref()
             .filter(|single| single.time_s > 0.0)
             .ok_or_else(|| self.not_valid("it has no time of a single job", "measure with 1 among --jobs"))?;
-        let several: Vec<&Outcome> = measured.results.iter().filter(|outcome| outcome.jobs > 1).collect();
+        let several: Vec<&Outcome> =
+            measured.results.iter().filter(|outcome| outcome.jobs > 1 && !outcome.has_no_median()).collect();
         // The time to start a program is unknown to the model and to the simulator, so the main phase is preferred.
         let phases = single.phase_s.is_some() && several.iter().all(|outcome| outcome.phase_slowdown(single).is_some());
         let mut jobs: Vec<u32> = std::iter::once(1).chain(several.iter().map(|outcome| outcome.jobs)).collect();

@@ -23,7 +23,7 @@ pub fn simulate(
         return paper::run(&config.params, jobs, &mut Silent, &mut watch).map(Simulated::from);
     }
     let (outcome, sampled) = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch)?;
-    Ok(Simulated { outcome, sampling_ci95_s: sampled.response_ci95_s })
+    Ok(Simulated { outcome, sampled: Some(sampled) })
 }
 
 /// Whether the fast engine can simulate this: nothing goes beyond the paper's machine.

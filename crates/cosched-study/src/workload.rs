@@ -174,7 +174,10 @@ fn list(wanted: &Wanted, specs: &[JobSpec]) -> Result<Vec<JobSpec>, String> {
     let scaling = Scaling { load: Some((load, wanted.nodes)), keep_start: true, ..Scaling::default() };
     scale(&mut jobs, &scaling).map_err(|e| e.to_string())?;
     // The types are known, so the mix has no influence.
-    Ok(to_specs(&jobs, TypeMix::default(), wanted.seed))
+    let mut scaled = to_specs(&jobs, TypeMix::default(), wanted.seed);
+    // A trace has no classes.
+    scaled.iter_mut().zip(specs).for_each(|(job, given)| job.class = given.class);
+    Ok(scaled)
 }
 
 /// Scales lengths to the wanted mean, and arrivals to the wanted load or, without one, together with the lengths.

@@ -84,7 +84,8 @@ fn name(row: &Row, rows: &[&Row]) -> String {
     if params.strategy.is_gang() {
         return format!("{} {}/{}", params.strategy, us(params.switch_ns), us(params.quantum_ns) / 1e3);
     }
-    format!("{} {}/{}", params.strategy, us(params.switch_ns), us(params.interrupt_ns))
+    let turn = if params.strategy.has_turns() { format!("/{}", us(params.quantum_ns) / 1e3) } else { String::new() };
+    format!("{} {}/{}{turn}", params.strategy, us(params.switch_ns), us(params.interrupt_ns))
 }
 
 /// Groups of rows that can be compared: they differ only in strategy and its costs.

@@ -5,6 +5,8 @@ use crate::general::Config;
 use crate::job::JobSpec;
 use crate::metrics::{RunMetrics, job_metrics, quantile, run_metrics};
 use crate::outcome::Outcome;
+use crate::paper::Sampled;
+use crate::params::Params;
 use serde::{Deserialize, Serialize};
 
 /// The number of stored quantiles of the bounded slowdown: 0, 1/40 … 1.
@@ -33,14 +35,25 @@ pub struct CellResult {
 pub struct Simulated {
     /// The outcome.
     pub outcome: Outcome,
-    /// Of a sampled run: half the width of the 95 % interval in which the exact mean response time is expected, in s.
-    pub sampling_ci95_s: Option<f64>,
+    /// Of a sampled run: its estimate.
+    pub sampled: Option<Sampled>,
+}
+
+impl Simulated {
+    /// The run's metrics. The mean response time of a sampled run is that of all copies, to which its interval belongs.
+    pub fn metrics(&self, params: &Params, jobs: &[JobSpec], bound_s: f64) -> RunMetrics {
+        let mut metrics = run_metrics(params, jobs, &self.outcome, bound_s);
+        if let (Some(sampled), Some(response)) = (self.sampled, &mut metrics.response_s) {
+            response.mean = sampled.response_s;
+        }
+        metrics
+    }
 }
 
 impl From<Outcome> for Simulated {
     /// The result of an exact run.
     fn from(outcome: Outcome) -> Simulated {
-        Simulated { outcome, sampling_ci95_s: None }
+        Simulated { outcome, sampled: None }
     }
 }
 
@@ -72,12 +85,12 @@ impl CellResult {
         slowdowns.sort_by(f64::total_cmp);
         let part = |k: usize| quantile(&slowdowns, k as f64 / (QUANTILES - 1) as f64);
         CellResult {
-            metrics: run_metrics(&config.params, jobs, outcome, bound_s),
+            metrics: run.metrics(&config.params, jobs, bound_s),
             list: hash_jobs(jobs),
             bounded_slowdowns: if slowdowns.is_empty() { Vec::new() } else { (0..QUANTILES).map(part).collect() },
             events: outcome.events,
             task_iterations: outcome.task_iterations,
-            sampling_ci95_s: run.sampling_ci95_s,
+            sampling_ci95_s: run.sampled.and_then(|sampled| sampled.response_ci95_s),
         }
     }
 }
@@ -85,7 +98,7 @@ impl CellResult {
 /// A hash of all inputs of a cell: the machine, the threshold, the jobs themselves and the simulator's version. It is
 /// the key of a result in the journal.
 pub(super) fn key(plan: &Plan, config: &Config, jobs_hash: u64) -> u64 {
-    let sampled = if plan.sampled { " sampled" } else { "" };
+    let sampled = if plan.sampled { " sampled, mean of copies" } else { "" };
     let text = format!("{} {config:?} {:?} {jobs_hash:016x}{sampled}", env!("CARGO_PKG_VERSION"), plan.bound_s);
     text.bytes().fold(OFFSET, step)
 }

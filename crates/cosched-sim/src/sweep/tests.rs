@@ -327,6 +327,17 @@ fn csv_is_quoted_and_complete() {
     assert_eq!(seconds(1_500_000_001), "1.500000001");
 }
 
+#[test]
+fn a_sampled_run_has_the_mean_that_its_interval_belongs_to() {
+    let job =
+        JobSpec { arrival_ns: 0, exec_ns: 5_000_000, tasks: 1, kind: JobType::J1, class: cosched_core::Class::Batch };
+    let config = base(Strategy::Gang, None);
+    let mut run: Simulated = paper::run(&config.params, &[job], &mut crate::Silent, &mut |_| true).unwrap().into();
+    run.sampled = Some(paper::Sampled { response_s: 42.0, response_ci95_s: Some(1.5), ..paper::Sampled::default() });
+    let result = CellResult::new(&config, &[job], &run, 10.0);
+    assert_eq!((result.metrics.response_s.unwrap().mean, result.sampling_ci95_s), (42.0, Some(1.5)));
+}
+
 proptest::proptest! {
     #[test]
     fn any_bytes_are_a_journal_or_not(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {

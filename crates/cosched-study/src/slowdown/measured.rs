@@ -37,6 +37,9 @@ pub struct Outcome {
     pub slowdown: Option<f64>,
     pub slowdown_stderr: Option<f64>,
     pub cpu_share: Option<f64>,
+    pub runs: Option<u32>,
+    #[serde(default)]
+    pub not_done: u32,
 }
 
 impl Measured {
@@ -54,6 +57,12 @@ impl Measured {
 }
 
 impl Outcome {
+    /// Whether half of the runs or more were not done: those that were ended for their time are the longest, so the median of the others is
+    /// not that of all.
+    pub fn has_no_median(&self) -> bool {
+        self.runs.is_some_and(|done| self.not_done >= done) && self.not_done > 0
+    }
+
     /// s_j of the whole job.
     pub fn job_slowdown(&self, single: &Single) -> Option<f64> {
         positive(self.slowdown).or_else(|| Some(positive(self.time_s)? / single.time_s))
@@ -68,4 +77,19 @@ impl Outcome {
 /// The value, if it is positive and finite.
 pub fn positive(value: Option<f64>) -> Option<f64> {
     value.filter(|value| *value > 0.0 && value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_half_of_the_runs_are_missing_there_is_no_median() {
+        let outcome = |more: &str| -> Outcome {
+            serde_json::from_str(&format!("{{\"policy\": \"linux\", \"jobs\": 4{more}}}")).unwrap()
+        };
+        assert!(!outcome("").has_no_median(), "others' documents need not tell");
+        assert!(!outcome(", \"runs\": 3, \"not_done\": 2").has_no_median());
+        assert!(outcome(", \"runs\": 2, \"not_done\": 2").has_no_median());
+    }
 }

@@ -68,9 +68,11 @@ pub fn predict(
     let fit = study.fit()?;
     let alone = (0..jobs.len()).map(|job| study.alone(job, seconds)).collect::<Result<Vec<Rate>, Error>>()?;
     let mut all = Vec::new();
+    // A job that is faster than its simulation may end in this time, though the simulated one ends later.
+    let longest = seconds * fit.iter().copied().fold(1.0, f64::max);
     for setting in settings {
         let config = study.config(*setting)?;
-        let used = study.simulate(config, *setting, seconds, None)?;
+        let used = study.simulate(config, *setting, (seconds, longest), None)?;
         let each = (0..jobs.len()).map(|job| study.predicted(job, *setting, &used, fit[job], alone[job], seconds));
         all.push(each.collect());
     }
@@ -99,14 +101,14 @@ impl Study<'_> {
         let longest = self.jobs.iter().map(|job| job.seconds).fold(FIT_S_MIN, f64::max);
         let config = self.config(Setting::Present)?;
         let mut until_s = longest;
-        let mut used = self.simulate(config, Setting::Present, until_s, None)?;
+        let mut used = self.simulate(config, Setting::Present, (until_s, until_s), None)?;
         if let Some(first_s) = (0..self.jobs.len()).filter_map(|job| used.ends_s(job)).reduce(f64::min) {
             // All of them ran while they were looked at.
             until_s = first_s.max(1e-3);
-            used = self.simulate(config, Setting::Present, until_s, None)?;
+            used = self.simulate(config, Setting::Present, (until_s, until_s), None)?;
         }
         let of = |(place, job): (usize, &Observed)| {
-            let simulated = used.cpu_s(place) / until_s;
+            let simulated = used.counted_s(place).0 / until_s;
             let measured = job.cpu_s / job.seconds.max(1e-3);
             if simulated > 0.0 { (measured / simulated).clamp(*FIT.start(), *FIT.end()) } else { 1.0 }
         };
@@ -118,16 +120,16 @@ impl Study<'_> {
         let seconds = if self.models[job].ends { seconds } else { seconds.min(ALONE_S_MAX) };
         let setting = Setting::ALONE;
         let config = self.config(setting)?;
-        let used = self.simulate(config, setting, seconds, Some(job))?;
-        Ok(Rate(used.work_s(0) / used.ends_s(0).unwrap_or(seconds).max(1e-3)))
+        let used = self.simulate(config, setting, (seconds, seconds), Some(job))?;
+        Ok(Rate(used.counted_s(0).1 / used.ends_s(0).unwrap_or(seconds).max(1e-3)))
     }
 
-    /// All jobs, or one of them.
+    /// All jobs, or one of them, for the longer of the two times; what they use is counted until the first.
     fn simulate(
         &mut self,
         mut config: Config,
         setting: Setting,
-        seconds: f64,
+        (counted_s, seconds): (f64, f64),
         only: Option<usize>,
     ) -> Result<Used, Error> {
         config.params.end_ns = Some((seconds * 1e9) as u64);
@@ -149,49 +151,61 @@ impl Study<'_> {
             })
         };
         let works: Vec<Work> = places.map(work).collect();
-        let mut used = Used { each: vec![(0, 0); works.len()], outcome: Outcome::default() };
+        let mut used = Used::new((counted_s * 1e9) as u64, works.len());
         used.outcome = general::simulate(&config, &works, &mut used, &mut *self.watch)?;
         Ok(used)
     }
 
     fn predicted(&self, job: usize, setting: Setting, used: &Used, fit: f64, alone: Rate, seconds: f64) -> Predicted {
         let (observed, model) = (&self.jobs[job], &self.models[job]);
+        // What the simulator does at once takes longer by the fit.
+        let ends_s = used.ends_s(job).map(|end| end / fit);
+        let limit_s = observed.limit_s.unwrap_or(f64::INFINITY);
+        let until_s = ends_s.unwrap_or(seconds).min(seconds).min(limit_s);
+        // A job with an end does all its work until then, however long that takes; another one works at the rate that was simulated.
+        let ((cpu_s, work_s), part) = match ends_s {
+            Some(end) => (used.whole_s(job), until_s / end.max(1e-9)),
+            None => (used.counted_s(job), fit * until_s / seconds),
+        };
         let mut predicted = Predicted {
-            cpu_s: used.cpu_s(job) * fit,
-            work_s: used.work_s(job) * fit,
+            cpu_s: cpu_s * part,
+            work_s: work_s * part,
             is_bound: model.polls_unseen && setting.may_part(observed.own.policy, self.machine),
+            ends_s: [ends_s, observed.limit_s].into_iter().flatten().reduce(f64::min).filter(|end| *end <= seconds),
             ..Predicted::default()
         };
-        // What the simulator does at once takes longer by the fit.
-        predicted.ends_s = used.ends_s(job).map(|end| end / fit).filter(|end| *end <= seconds);
-        let until_s = predicted.ends_s.unwrap_or(seconds);
         if predicted.work_s > 0.0 {
             predicted.slowdown = Some((alone.0 * until_s / predicted.work_s).max(1.0));
         }
         predicted.done = model.left_s.zip(observed.done).map(|(left_s, done)| {
-            let part = if predicted.ends_s.is_some() { 1.0 } else { (predicted.work_s / left_s).min(1.0) };
+            let part =
+                if ends_s.is_some_and(|end| end <= until_s) { 1.0 } else { (predicted.work_s / left_s).min(1.0) };
             done + (1.0 - done) * part
         });
-        if let Some(limit_s) = observed.limit_s.filter(|limit| *limit <= seconds) {
-            predicted.ends_s = Some(predicted.ends_s.map_or(limit_s, |end| end.min(limit_s)));
-        }
         predicted
     }
 }
 
-/// The CPU time and the work of each job in a simulation, in ns.
+/// The CPU time and the work of each job in a simulation, in ns: until `counted_ns`, and to its end.
 struct Used {
-    each: Vec<(u64, u64)>,
+    counted_ns: u64,
+    counted: Vec<(u64, u64)>,
+    whole: Vec<(u64, u64)>,
     outcome: Outcome,
 }
 
 impl Used {
-    fn cpu_s(&self, job: usize) -> f64 {
-        self.each[job].0 as f64 / 1e9
+    fn new(counted_ns: u64, jobs: usize) -> Used {
+        let none = vec![(0, 0); jobs];
+        Used { counted_ns, counted: none.clone(), whole: none, outcome: Outcome::default() }
     }
 
-    fn work_s(&self, job: usize) -> f64 {
-        self.each[job].1 as f64 / 1e9
+    fn counted_s(&self, job: usize) -> (f64, f64) {
+        seconds_of(self.counted[job])
+    }
+
+    fn whole_s(&self, job: usize) -> (f64, f64) {
+        seconds_of(self.whole[job])
     }
 
     fn ends_s(&self, job: usize) -> Option<f64> {
@@ -199,15 +213,24 @@ impl Used {
     }
 }
 
+fn seconds_of((cpu_ns, work_ns): (u64, u64)) -> (f64, f64) {
+    (cpu_ns as f64 / 1e9, work_ns as f64 / 1e9)
+}
+
 impl Observer for Used {
     fn slice(&mut self, slice: Slice) {
         let Some((job, _)) = slice.process else { return };
-        let ns = slice.end_ns - slice.start_ns;
-        let (cpu, work) = &mut self.each[job as usize];
-        match slice.activity {
-            Activity::Compute | Activity::Message => (*cpu, *work) = (*cpu + ns, *work + ns),
-            Activity::Spin => *cpu += ns,
-            _ => (),
+        let is_work = matches!(slice.activity, Activity::Compute | Activity::Message);
+        if !is_work && slice.activity != Activity::Spin {
+            return;
+        }
+        let counted_ns = slice.end_ns.min(self.counted_ns).saturating_sub(slice.start_ns);
+        let whole_ns = slice.end_ns - slice.start_ns;
+        for ((cpu, work), ns) in
+            [(&mut self.counted[job as usize], counted_ns), (&mut self.whole[job as usize], whole_ns)]
+        {
+            *cpu += ns;
+            *work += if is_work { ns } else { 0 };
         }
     }
 

@@ -96,6 +96,33 @@ fn a_recording_tells_the_end() {
 }
 
 #[test]
+fn a_job_that_ends_has_done_its_work_however_slowly() {
+    let program: Program = "repeat 10 { compute 1s; barrier }".parse().unwrap();
+    // Neighbours took half of what the simulator would have given it: its last four passes take 16 s instead of 8.
+    let mut job = gang(5.0, 0.5);
+    job.rest = rest_of(&program, 2, 0.6).map(|rest| (std::sync::Arc::new(rest), 2));
+    job.done = Some(0.6);
+    let jobs = [job, gang(10.0, 0.5)];
+    let of = |seconds| predict(&jobs, &[Setting::Present], seconds)[0][0];
+    let whole = of(20.0);
+    assert!(about(whole.ends_s.unwrap(), 16.0) && about(whole.work_s, 8.0), "{whole:?}");
+    assert!(about(whole.slowdown.unwrap(), 4.0) && whole.done == Some(1.0), "{whole:?}");
+    let half = of(8.0);
+    assert!(half.ends_s.is_none() && about(half.work_s, 4.0) && about(half.done.unwrap(), 0.8), "{half:?}");
+    // One that is faster than its simulation.
+    let (mut fast, mut limited) = (jobs[0].clone(), jobs[0].clone());
+    fast.cpu_s = 14.0;
+    let fast = predict(&[fast, gang(6.0, 0.5)], &[Setting::Present], 7.0)[0][0];
+    assert!(about(fast.ends_s.unwrap(), 8.0 / 1.4) && about(fast.work_s, 8.0), "{fast:?}");
+    limited.limit_s = Some(4.0);
+    let limited = predict(&[limited, gang(10.0, 0.5)], &[Setting::Present], 20.0)[0][0];
+    assert!(
+        limited.ends_s == Some(4.0) && about(limited.work_s, 2.0) && about(limited.done.unwrap(), 0.7),
+        "{limited:?}"
+    );
+}
+
+#[test]
 fn a_recording_goes_on_where_no_message_is_under_way() {
     let program: Program = "compute 1s\non 0 { send 1 }\ncompute 1s\non 1 { recv 0 }\ncompute 2s".parse().unwrap();
     let rest = rest_of(&program, 2, 0.3).unwrap().to_string();
@@ -108,7 +135,9 @@ fn a_recording_goes_on_where_no_message_is_under_way() {
 fn a_time_limit_is_an_end() {
     let mut job = gang(20.0, 1.0);
     job.limit_s = Some(7.0);
-    assert_eq!(predict(std::slice::from_ref(&job), &[Setting::Present], 10.0)[0][0].ends_s, Some(7.0));
+    let limited = predict(std::slice::from_ref(&job), &[Setting::Present], 10.0)[0][0];
+    assert_eq!(limited.ends_s, Some(7.0));
+    assert!(about(limited.cpu_s, 14.0), "no CPU time after its end: {limited:?}");
     assert_eq!(predict(&[job], &[Setting::Present], 5.0)[0][0].ends_s, None);
 }
 
