@@ -1,6 +1,6 @@
 //! Strategies written in Python. `cosched/_policy.py` is what users see.
 
-use crate::sim::{Jobs, LOOK, asked, failed, plan, tables};
+use crate::sim::{Jobs, LOOK, asked, failed, single, tables};
 use crate::table::Table;
 use cosched_sim::general::{Begin, Config, Custom, View, Waiting, Work, simulate_custom};
 use cosched_sim::{Progress, Silent, Wait};
@@ -75,8 +75,7 @@ pub(crate) fn simulate_policy(
         let text = "a strategy of one's own is simulated whole\n  why: only the fast engine skips time\n  hint: leave sampled out";
         return Err(PyValueError::new_err(text));
     }
-    let plan = plan(&description, &costs)?;
-    let params = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.config.params;
+    let params = single(&description, &costs)?.params;
     let specs = &jobs.get().0;
     let works: Vec<Work> = specs.iter().map(|job| Work::Paper(*job)).collect();
     let mut hooks = Hooks { hooks, raised: None };
@@ -95,5 +94,5 @@ pub(crate) fn simulate_policy(
     if let Some(error) = hooks.raised.or(interrupted) {
         return Err(error);
     }
-    tables(&params, specs, &run.map_err(failed)?, description.bound_s)
+    tables(&params, specs, &run.map_err(failed)?.into(), description.bound_s)
 }

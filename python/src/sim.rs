@@ -2,10 +2,9 @@
 
 use crate::table::Table;
 use cosched_sim::general::Config;
-use cosched_sim::metrics::run_metrics;
-use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Seeds, Wanted};
+use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Seeds, Simulated, Wanted};
 use cosched_sim::workload::TypeMix;
-use cosched_sim::{Class, JobSpec, Outcome, Params, Progress, SimError, Strategy};
+use cosched_sim::{Class, JobSpec, Params, Progress, SimError, Strategy};
 use cosched_study::engine::simulate;
 use cosched_study::workload::{Source, generated};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -104,6 +103,18 @@ pub(crate) fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
         .map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
+/// The only setting of a description.
+pub(crate) fn single(description: &Description, costs: &Costs) -> PyResult<Config> {
+    match &plan(description, costs)?.cells[..] {
+        [cell] => Ok(cell.config),
+        cells => {
+            let why = format!("{} stands for {} of them", description.strategies.join(", "), cells.len());
+            let hint = "name one, or use cosched.sim.compare";
+            Err(PyValueError::new_err(format!("a run has one strategy\n  why: {why}\n  hint: {hint}")))
+        }
+    }
+}
+
 /// Parses the request, given as JSON.
 pub(crate) fn asked(description: &str, costs: &str) -> PyResult<(Description, Costs)> {
     let wrong = |e: serde_json::Error| PyValueError::new_err(e.to_string());
@@ -115,7 +126,11 @@ pub(crate) fn asked(description: &str, costs: &str) -> PyResult<(Description, Co
             )));
         }
     }
-    Ok((serde_json::from_str(description).map_err(wrong)?, costs))
+    let description: Description = serde_json::from_str(description).map_err(wrong)?;
+    if description.nodes.contains(&0) {
+        return Err(PyValueError::new_err("nodes is 0\n  why: no job could run\n  hint: give 1 or more"));
+    }
+    Ok((description, costs))
 }
 
 /// Simulates the jobs with the single setting of a description. Returns a row for each job, the run's results as JSON, and for a sampled run
@@ -129,8 +144,7 @@ pub(crate) fn simulate_jobs(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Table, String, Option<f64>)> {
     let (description, costs) = asked(description, costs)?;
-    let plan = plan(&description, &costs)?;
-    let config = plan.cells.first().ok_or_else(|| PyValueError::new_err("no strategy"))?.config;
+    let config = single(&description, &costs)?;
     let specs = &jobs.get().0;
     let run = watched(
         py,
@@ -143,15 +157,15 @@ pub(crate) fn simulate_jobs(
         },
     )?;
     let run = run.map_err(failed)?;
-    let (table, metrics) = tables(&config.params, specs, &run.outcome, description.bound_s)?;
-    Ok((table, metrics, run.sampling_ci95_s))
+    let (table, metrics) = tables(&config.params, specs, &run, description.bound_s)?;
+    Ok((table, metrics, run.sampled.and_then(|sampled| sampled.response_ci95_s)))
 }
 
 /// A row for each job, and the run's numbers as JSON.
-pub(crate) fn tables(params: &Params, jobs: &[JobSpec], outcome: &Outcome, bound_s: f64) -> PyResult<(Table, String)> {
-    let metrics = serde_json::to_string(&run_metrics(params, jobs, outcome, bound_s));
+pub(crate) fn tables(params: &Params, jobs: &[JobSpec], run: &Simulated, bound_s: f64) -> PyResult<(Table, String)> {
+    let metrics = serde_json::to_string(&run.metrics(params, jobs, bound_s));
     let metrics = metrics.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
-    Ok((Table::of_run(jobs, outcome, bound_s)?, metrics))
+    Ok((Table::of_run(jobs, &run.outcome, bound_s)?, metrics))
 }
 
 /// Simulates every cell of a description, on this number of threads. Workloads other than WL1 to WL8 are in `lists`. Returns the rows as JSON.
@@ -166,13 +180,18 @@ pub(crate) fn sweep_cells(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let (description, costs) = asked(description, costs)?;
-    let plan = plan(&description, &costs)?;
+    let mut plan = plan(&description, &costs)?;
     let sources: HashMap<String, Source> =
         lists.into_iter().map(|(name, jobs)| (name, Source::Jobs(jobs.get().0.clone()))).collect();
     if let Some(name) =
         description.workloads.iter().find(|name| !sources.contains_key(*name) && name.parse::<TypeMix>().is_err())
     {
         return Err(PyValueError::new_err(format!("no workload '{name}'; give WL1 to WL8, or a Workload")));
+    }
+    if description.load.is_empty() {
+        // One that is given stays as it is, also under the name of a generated one.
+        let given = plan.cells.iter_mut().filter(|cell| sources.contains_key(&cell.wanted.workload));
+        given.for_each(|cell| cell.wanted.load = None);
     }
     let jobs = |wanted: &Wanted| {
         sources.get(&wanted.workload).map_or_else(|| generated(wanted), |source| source.wanted(wanted))

@@ -19,6 +19,10 @@ def job_of_call(*_):
     return int(os.environ["COSCHED_JOB"])
 
 
+def returns_and_leaves_a_process():
+    return subprocess.Popen(["sleep", "1000"]).pid
+
+
 class Odd(Exception):
     def __init__(self, one, two):
         super().__init__("odd")
@@ -45,6 +49,11 @@ class Executor(unittest.TestCase):
         self.assertEqual({cosched.job(number).name for number in numbers}, {"job_of_call"})
         with self.assertRaises(RuntimeError):
             executor.submit(job_of_call)
+
+    def test_what_a_call_leaves_ends_with_it(self):
+        with cosched.CoschedExecutor(1) as executor:
+            left = executor.submit(returns_and_leaves_a_process).result(60)
+        self.assertFalse(os.path.exists(f"/proc/{left}"))
 
     def test_exceptions_come_back(self):
         with cosched.CoschedExecutor(2) as executor:
@@ -82,7 +91,7 @@ class Executor(unittest.TestCase):
         self.assertTrue(all(future.cancelled() for future in futures))
 
     def test_the_job_ends_with_its_caller(self):
-        program = "import cosched, time\nif __name__ == '__main__': cosched.CoschedExecutor(1, name='orphan').submit(time.sleep, 1000)"
+        program = "import cosched, os\nif __name__ == '__main__': cosched.CoschedExecutor(1, name='orphan').submit(os.system, 'sleep 1000')"
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(program)
             file.flush()

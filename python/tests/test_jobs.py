@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import cosched
-from cosched import errors
+from cosched import _command, errors
 from support import needs_daemon
 
 
@@ -71,15 +72,30 @@ class Run(unittest.TestCase):
             cosched.run(["--policy"], stderr=subprocess.DEVNULL)
 
 
+class Lines(unittest.TestCase):
+    def test_only_a_line_feed_ends_one(self):
+        self.assertEqual(_command.json_lines('{"name": "a\u2028b\u0085"}\n{}\n'), [{"name": "a\u2028b\u0085"}, {}])
+
+
 @needs_daemon
 class Job(unittest.TestCase):
+    def test_a_wait_without_time_asks(self):
+        job = cosched.submit(["true"])
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.assertEqual(job.wait(timeout=0), 0)
+                return
+        self.fail("it has not been asked")
+
     def test_its_life(self):
         job = cosched.submit(["sh", "-c", "echo begun; read x < $0; echo done; exit 3", self.fifo()], policy="gang", name="its-life")
         self.assertEqual((job.state, job.name, job.ended, job.returncode), ("running", "its-life", False, None))
         self.assertIn(job.id, [other.id for other in cosched.jobs()])
         self.assertEqual(cosched.job("its-life").id, cosched.job(job.id).id)
-        with self.assertRaises(subprocess.TimeoutExpired):
-            job.wait(timeout=0.2)
+        for seconds in (0, 0.2):
+            with self.assertRaises(subprocess.TimeoutExpired):
+                job.wait(timeout=seconds)
         self.assertEqual(job.suspend().state, "suspended")
         self.assertEqual(job.resume().state, "running")
         self.assertEqual(job.set_class("standby").snapshot["class"], "standby")

@@ -169,6 +169,14 @@ class Compare(unittest.TestCase):
                  for seed in (1, 2, 3)]
         self.assertAlmostEqual(gang["mean_response_s"], sum(means) / 3)
 
+    def test_a_given_workload_stays_as_it_is(self):
+        given = sim.workload("WL3", count=20, nodes=8, mean_exec_s=0.05, load=0.2, seed=7)
+        (row,) = sim.compare(["GS"], given, nodes=8, seeds=1)
+        self.assertIsNone(row["load"])
+        self.assertAlmostEqual(row["mean_response_s"], sim.simulate(given, strategy="GS", nodes=8).mean_response_s)
+        with self.assertRaisesRegex(ValueError, "2 workloads are named 'WL3'"):
+            sim.sweep(workloads=[given, sim.workload("WL3", count=5)])
+
     def test_a_grid_has_the_same_rows_for_any_number_of_threads(self):
         mine = sim.workload([{"tasks": 4, "exec_s": 0.1, "type": "J3"}] * 5, name="mine")
         grid = {"strategies": ["GS", "PB"], "workloads": [mine, "WL1"], "nodes": [4, 8], "mpl": [2, 5], "seeds": [1, 9], "count": 10, "mean_exec_s": 0.02}
@@ -177,6 +185,11 @@ class Compare(unittest.TestCase):
         self.assertEqual({(row["workload"], row["nodes"], row["mpl"]) for row in table},
                          {(name, nodes, mpl) for name in ("mine", "WL1") for nodes in (4, 8) for mpl in (2, 5)})
         self.assertEqual(table, sim.sweep(**grid, threads=4))
+
+    def test_a_run_has_one_strategy_and_machine(self):
+        for strategy, nodes, told in (("paper", 8, "a run has one strategy"), ("GS", 0, "nodes is 0")):
+            with self.assertRaisesRegex(ValueError, told):
+                sim.simulate(jobs(), strategy=strategy, nodes=nodes)
 
     def test_failures_are_told(self):
         table = sim.compare(["GS"], sim.workload([{"tasks": 9, "exec_s": 1}]), nodes=8, seeds=1)

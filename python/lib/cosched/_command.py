@@ -12,8 +12,9 @@ import shutil
 import site
 import subprocess
 import sysconfig
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import IO, Any, Literal, TypeAlias, TypedDict
 
 from cosched import forms
 from cosched.errors import CommandMissing, CoschedError, LaunchError, _of_text
@@ -80,10 +81,11 @@ def find_command() -> str:
     """
     named = os.environ.get("COSCHED_COMMAND")
     if named:
-        if shutil.which(named) is None:
+        found = shutil.which(named)
+        if found is None:
             hint = "let it name the command `cosched`, or unset it"
             raise CommandMissing(f"{named} cannot be executed", "COSCHED_COMMAND names it", hint)
-        return named
+        return found
     folders = [sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"), os.environ.get("PATH", os.defpath)]
     found = shutil.which("cosched", path=os.pathsep.join(folders))
     if found is None:
@@ -142,9 +144,14 @@ class Report:
     def __init__(self) -> None:
         self._file = os.memfd_create("cosched-report", os.MFD_CLOEXEC)
 
+    @property
+    def option(self) -> tuple[str, str]:
+        """The option of `cosched run` by which it reports to this file."""
+        return "--report", f"/proc/{os.getpid()}/fd/{self._file}"
+
     def words(self, options: Mapping[str, Any], command: Command) -> list[str | bytes]:
         """The words of a `cosched run` that reports to this file."""
-        return launch_words(options, command, "--report", f"/proc/{os.getpid()}/fd/{self._file}")
+        return launch_words(options, command, *self.option)
 
     def close(self) -> None:
         """Closes the file."""
@@ -153,7 +160,7 @@ class Report:
     def lines(self) -> list[dict[str, Any]]:
         """The complete lines that it has written so far."""
         text = os.pread(self._file, os.fstat(self._file).st_size, 0).decode()
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        return json_lines(text[: text.rfind("\n") + 1])
 
     def job(self, command: Command, returncode: int, stderr: str | bytes | None) -> forms.Job | None:
         """The job of a run that has ended, or None if the command ran, but not as a job. Raises like `run` if it did not run."""
@@ -183,26 +190,38 @@ def detach_words(options: Mapping[str, Any], command: Command, array: str | None
     return launch_words(options, command, "--json", "--detach", *([] if array is None else [f"--array={array}"]))
 
 
-def submitted(command: Command, returncode: int, stdout: str | bytes, stderr: str) -> list[forms.Job]:
+def submitted(command: Command, returncode: int, stdout: str, stderr: str) -> list[forms.Job]:
     """The jobs of a `cosched run` in the background. Raises like `run`."""
     if returncode != 0:
         raise refused(command, returncode, stderr)
-    return [json.loads(line) for line in stdout.splitlines()]
+    return json_lines(stdout)
+
+
+def json_lines(text: str) -> list[Any]:
+    """A value for each line. Names may contain other characters at which `str.splitlines` splits."""
+    return [json.loads(line) for line in text.split("\n") if line]
 
 
 def lines_of(*words: str) -> Iterator[str]:
     """The lines of another `cosched` command, as they are written; closing the generator kills it. Raises like `run_command`."""
-    with subprocess.Popen([find_command(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as process:
-        assert process.stdout is not None and process.stderr is not None
-        try:
-            yield from process.stdout
-            said = process.stderr.read()
-            process.wait()
-        finally:
-            # The generator was closed early.
-            if process.poll() is None:
-                process.kill()
-    check(words, process.returncode, said)
+    # A pipe would be full one day, as nobody reads it before the end.
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen([find_command(), *words], stdout=subprocess.PIPE, stderr=said, text=True, errors="replace") as process:
+            assert process.stdout is not None
+            try:
+                yield from process.stdout
+                process.wait()
+            finally:
+                # The generator was closed early.
+                if process.poll() is None:
+                    process.kill()
+        check(words, process.returncode, messages(said))
+
+
+def messages(said: IO[bytes]) -> str:
+    """What a command has written to standard error, a file."""
+    said.seek(0)
+    return said.read().decode(errors="replace")
 
 
 def check(words: Sequence[str], returncode: int | None, stderr: str) -> None:

@@ -3,7 +3,7 @@
 %%cosched [OPTIONS OF cosched run] [-- COMMAND]
 
 runs the cell as a job: as a Python program, or as the standard input of a command. Its output is shown as it is
-written; a nonzero exit code raises CalledProcessError.
+written; a nonzero exit code raises CalledProcessError. Interrupting the kernel kills the job.
 """
 
 from __future__ import annotations
@@ -14,24 +14,32 @@ import sys
 import threading
 from typing import IO, Any
 
-from cosched._command import find_command
+from cosched._command import Report, find_command
+from cosched._jobs import end_run, socket_of
 
 
-def words_of(line: str) -> list[str]:
+def words_of(line: str, *more: str) -> list[str]:
     """The words of the launcher's command line.
 
-    >>> words_of("--cpus 2 -- sh -e")[1:]
-    ['run', '--cpus', '2', '--', 'sh', '-e']
+    >>> words_of("--cpus 2 -- sh -e", "--report", "file")[1:]
+    ['run', '--report', 'file', '--cpus', '2', '--', 'sh', '-e']
     """
     words = shlex.split(line)
     command = words[words.index("--") + 1:] if "--" in words else [sys.executable, "-"]
     options = words[: words.index("--")] if "--" in words else words
-    return [find_command(), "run", *options, "--", *command]
+    return [find_command(), "run", *more, *options, "--", *command]
 
 
 def cosched(line: str, cell: str) -> None:
     """%%cosched [OPTIONS OF cosched run] [-- COMMAND]: runs the cell as a job, as a Python program or as COMMAND's input."""
-    words = words_of(line)
+    report = Report()
+    try:
+        _run(words_of(line, *report.option), cell, report)
+    finally:
+        report.close()
+
+
+def _run(words: list[str], cell: str, report: Report) -> None:
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     threads = [
@@ -46,7 +54,7 @@ def cosched(line: str, cell: str) -> None:
             for thread in threads:
                 thread.join()
         except KeyboardInterrupt:
-            process.terminate()
+            end_run(process, report, socket_of({}, None))
             raise
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, words)

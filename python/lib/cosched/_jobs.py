@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import time
@@ -66,11 +67,9 @@ class JobBase:
         self.snapshot = snapshot
         return self
 
-    def _wait_target(self, deadline: float | None) -> tuple[str, float]:
-        """The target to request, and how long the daemon may take. Raises TimeoutExpired at the deadline."""
-        left = WAIT_S_MAX if deadline is None else min(deadline - time.monotonic(), WAIT_S_MAX)
-        if left <= 0:
-            raise subprocess.TimeoutExpired(self.snapshot["command"], 0)
+    def _wait_target(self, left: float = WAIT_S_MAX) -> tuple[str, float]:
+        """The target to request, and how long the daemon may take."""
+        left = min(max(left, 0.0), WAIT_S_MAX)
         return f"/v1/jobs/{self.id}/wait?timeout_ms={int(left * 1000) + 1}", left
 
     def __repr__(self) -> str:
@@ -85,14 +84,12 @@ class Job(JobBase):
         return self._take(ask(self._socket, "GET", f"/v1/jobs/{self.id}"))
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Waits until all its processes have ended. Returns `returncode`; raises subprocess.TimeoutExpired after `timeout` s."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        """Waits until all its processes have ended. Returns `returncode`; raises subprocess.TimeoutExpired after `timeout` s; with 0 it only asks."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not self.ended:
-            try:
-                target, more_s = self._wait_target(deadline)
-            except subprocess.TimeoutExpired as over:
-                raise subprocess.TimeoutExpired(over.cmd, timeout or 0) from None
-            self._take(ask(self._socket, "GET", target, more_s=more_s))
+            target, more_s = self._wait_target(deadline - time.monotonic())
+            if not self._take(ask(self._socket, "GET", target, more_s=more_s)).ended and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(self.snapshot["command"], timeout or 0)
         return self.returncode
 
     def suspend(self) -> Self:

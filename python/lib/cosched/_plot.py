@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -66,22 +67,23 @@ class ComparisonPlot:
     def __init__(self, table: Comparison) -> None:
         self._table = table
 
-    def _labels(self) -> list[str]:
-        """Labels with the parameters in which the rows differ."""
-        names = ["strategy", "workload", "load", "nodes", "mpl", "skew", "grain", "cs_us", "quantum_ms"]
+    def _labels(self, shown: Callable[[dict[str, Any]], bool] = lambda row: True) -> list[str]:
+        """Labels with the parameters in which the rows differ, of those that are shown."""
+        names = ["strategy", "workload", "load", "nodes", "mpl", "skew", "grain", "cs_us", "intr_us", "gang_cs_us", "quantum_ms"]
         rows = list(self._table)
         # Costs always differ between kinds of strategies.
         said = [name for name in names if name == "strategy" or len({row[name] for row in rows if row[name] is not None}) > 1]
         if len({row["strategy"] for row in rows}) == len(rows):
             said = ["strategy"]
-        return [" ".join(str(row[name]) for name in said if row[name] is not None) for row in rows]
+        return [" ".join(str(row[name]) for name in said if row[name] is not None) for row in rows if shown(row)]
 
     def response(self, ax: Any = None) -> Any:
-        """The mean response time of each setting, with its 95 % interval."""
+        """The mean response time of each setting that has one, with its 95 % interval."""
         ax = _axes(ax, "mean response time (95 % intervals)", "", "s")
-        means = [mean or 0.0 for mean in self._table.column("mean_response_s")]
-        errors = [half or 0.0 for half in self._table.column("mean_response_s_ci95")]
-        ax.bar(self._labels(), means, yerr=errors, capsize=3, color=COLOURS["compute"])
+        rows = [row for row in self._table if row["mean_response_s"] is not None]
+        means = [row["mean_response_s"] for row in rows]
+        errors = [row["mean_response_s_ci95"] or 0.0 for row in rows]
+        ax.bar(self._labels(lambda row: row["mean_response_s"] is not None), means, yerr=errors, capsize=3, color=COLOURS["compute"])
         ax.tick_params(axis="x", rotation=45)
         return ax
 

@@ -61,6 +61,7 @@ def main() -> None:
     content = _read(stream, int.from_bytes(_read(stream, 8), "little"))
     threading.Thread(target=_end_with, args=(stream,), daemon=True).start()
     answer = _call(content)
+    # Before anything else can fail, as writing what the function has printed.
+    stream.sendall(len(answer).to_bytes(8, "little") + answer)
     sys.stdout.flush()
-    stream.sendall(answer)
 

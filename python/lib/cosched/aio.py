@@ -14,13 +14,14 @@ import asyncio
 import contextlib
 import json
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self, Unpack
 
 from cosched import forms
 from cosched import _jobs as sync
 from cosched._api import ask_async
-from cosched._command import Command, Report, RunOptions, StrPath, check, detach_words, find_command, submitted
+from cosched._command import Command, Report, RunOptions, StrPath, check, detach_words, find_command, json_lines, messages, submitted
 from cosched.errors import CoschedError
 from cosched._jobs import END_S_MAX, CompletedRun, File, JobBase, event_words, find_job, kill_request, log_words, socket_of, usage_of
 
@@ -40,7 +41,7 @@ class Job(JobBase):
     async def wait(self) -> int | None:
         """Waits until all its processes have ended, and returns `returncode`. For a time limit use asyncio.timeout."""
         while not self.ended:
-            target, more_s = self._wait_target(None)
+            target, more_s = self._wait_target()
             self._take(await ask_async(self._socket, "GET", target, more_s=more_s))
         return self.returncode
 
@@ -124,18 +125,19 @@ async def events(*, follow: bool = False, after: str | None = None, socket: StrP
 
 async def _lines_of(*words: str) -> AsyncIterator[str]:
     """The lines of another `cosched` command, as they are written; closing the generator kills it."""
-    process = await asyncio.create_subprocess_exec(find_command(), *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=LINE_BYTES_MAX)
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        async for line in process.stdout:
-            yield line.decode(errors="replace")
-        said = await process.stderr.read()
-        await process.wait()
-    finally:
-        if process.returncode is None:
-            process.kill()
+    # A pipe would be full one day, as nobody reads it before the end.
+    with tempfile.TemporaryFile() as said:
+        process = await asyncio.create_subprocess_exec(find_command(), *words, stdout=subprocess.PIPE, stderr=said, limit=LINE_BYTES_MAX)
+        assert process.stdout is not None
+        try:
+            async for line in process.stdout:
+                yield line.decode(errors="replace")
             await process.wait()
-    check(words, process.returncode, said.decode(errors="replace"))
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        check(words, process.returncode, messages(said))
 
 
 async def run(
@@ -168,7 +170,7 @@ async def run(
         try:
             streams = await process.communicate(content)
         except BaseException:
-            await _end(process, report, socket_of(options, env))
+            await asyncio.shield(_end(process, report, socket_of(options, env)))
             raise
         out, err = [stream if stream is None or encoding is None else stream.decode(encoding) for stream in streams]
         code = process.returncode or 0
@@ -184,27 +186,43 @@ async def run(
 
 async def _end(process: asyncio.subprocess.Process, report: Report, socket: StrPath | None) -> None:
     """Kills the job that a `cosched run` has started, and waits for the launcher."""
-    with contextlib.suppress(CoschedError, KeyError, TimeoutError):
-        async with asyncio.timeout(END_S_MAX):
-            while process.returncode is None and not report.lines():
-                # The job is not registered yet.
-                await asyncio.sleep(0.02)
-            if process.returncode is None:
-                await Job(report.lines()[0]["registered"], socket).kill(9)
-            await process.wait()
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
+    try:
+        with contextlib.suppress(CoschedError, KeyError, TimeoutError):
+            async with asyncio.timeout(END_S_MAX):
+                while process.returncode is None and not report.lines():
+                    # The job is not registered yet.
+                    await asyncio.sleep(0.02)
+                if process.returncode is None:
+                    await Job(report.lines()[0]["registered"], socket).kill(9)
+                await process.wait()
+    except asyncio.CancelledError:
+        # The loop ends: nothing more can be waited for.
+        with contextlib.suppress(CoschedError, LookupError):
+            sync.Job(report.lines()[0]["registered"], socket).kill(9)
+        raise
+    finally:
+        if process.returncode is None:
+            process.kill()
+    await process.wait()
 
 
 async def submit(
     command: Command, *, cwd: StrPath | None = None, env: Mapping[str, str] | None = None, **options: Unpack[RunOptions]
 ) -> Job:
-    """Starts a command as a job in the background and returns it; like cosched.submit."""
+    """Starts a command as a job in the background and returns it; like cosched.submit. If the task is cancelled meanwhile, the job is killed."""
     process = await asyncio.create_subprocess_exec(
         *detach_words(options, command),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env,
     )
-    out, err = await process.communicate()
-    [snapshot] = submitted(command, process.returncode or 0, out, err.decode(errors="replace"))
+    answer = asyncio.ensure_future(process.communicate())
+    try:
+        await asyncio.shield(answer)
+    except asyncio.CancelledError:
+        out, _ = await answer
+        for snapshot in json_lines(out.decode(errors="replace")):
+            with contextlib.suppress(CoschedError):
+                await Job(snapshot, socket_of(options, env)).kill(9)
+        raise
+    out, err = answer.result()
+    [snapshot] = submitted(command, process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
     return Job(snapshot, socket_of(options, env))

@@ -55,12 +55,13 @@ class CoschedExecutor(Executor):
 
     `max_workers`: the maximum number of concurrent calls (default: the number of CPUs). The other keywords are options of `cosched run`.
     Functions, arguments and results are pickled, as with ProcessPoolExecutor; processes that a call starts (including MPI ranks) belong
-    to its job. Exceptions are raised here, with the job's traceback as their cause; JobEnded means that there was no result.
+    to its job, and are killed when the call has returned (`leftovers="wait"` keeps them). Exceptions are raised here, with the job's traceback as their cause; JobEnded means that there was no result.
     """
 
     def __init__(self, max_workers: int | None = None, **options: Unpack[RunOptions]) -> None:
         option_words(options)
-        self._options = options
+        # Else what a call has started would outlive this process when that dies.
+        self._options: RunOptions = {"leftovers": "kill", **options}
         self._threads = ThreadPoolExecutor(max_workers or os.cpu_count() or 1, thread_name_prefix="cosched")
         self._futures: set[JobFuture[Any]] = set()
 
@@ -137,15 +138,21 @@ def _hang_up(stream: sockets.socket) -> None:
 
 
 def _talk(stream: sockets.socket, content: bytes) -> bytes:
-    """Sends a call, and returns everything received until the other end is closed."""
+    """Sends a call, and returns the answer; empty if the process ended before it was complete."""
     try:
         stream.sendall(len(content).to_bytes(8, "little") + content)
-        received = bytearray()
-        while piece := stream.recv(1 << 20):
-            received += piece
+        head = _receive(stream, 8)
+        return _receive(stream, int.from_bytes(head, "little")) if len(head) == 8 else b""
     except OSError:
         return b""  # The process did not read it.
-    return bytes(received)
+
+
+def _receive(stream: sockets.socket, count: int) -> bytes:
+    """This number of bytes, or none."""
+    received = bytearray()
+    while len(received) < count and (piece := stream.recv(min(count - len(received), 1 << 20))):
+        received += piece
+    return bytes(received) if len(received) == count else b""
 
 
 def _outcome(received: bytes, code: int) -> tuple[bool, Any]:

@@ -73,7 +73,7 @@ def predict(
     Raises CoschedError.
     """
     options = {
-        "--t1": None if t1_s is None else f"{t1_s!r}s", "--cpu-share": cpu_share, "--machine": machine, "--program": program, "--n": n,
+        "--t1": None if t1_s is None else f"{float(t1_s)!r}s", "--cpu-share": cpu_share, "--machine": machine, "--program": program, "--n": n,
         "--grid": None if grid is None else f"{grid[0]}x{grid[1]}", "--block": block, "--profile": profile,
     }
     words = [f"{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}" for name, value in options.items() if value is not None]
@@ -149,8 +149,8 @@ def _words(options: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Advice:
-    """What test runs recommend. `choice` is a policy, "linux" for plain Linux; `kind` says what the program mostly does; `expected` has the slowdown
-    of numbers of jobs; `facts` is what was measured."""
+    """What test runs recommend. `choice` is a policy, "linux" for plain Linux; `kind` says what the program mostly does; `expected` has, for
+    numbers of jobs, the least slowdown that is possible, if waiting cost nothing; `facts` is what was measured."""
 
     choice: str
     kind: str
