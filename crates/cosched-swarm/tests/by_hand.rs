@@ -100,7 +100,8 @@ fn a_name_that_is_written_again_does_not_hide_a_restart_of_the_machine() {
         assert!(repair.says.iter().any(|line| line.contains(name)), "{:?}", repair.says);
         world.carry_out(&repair);
     };
-    let ways: [(&str, &dyn Fn(&mut World)); 4] = [
+    type Way<'a> = (&'a str, &'a dyn Fn(&mut World));
+    let ways: [Way<'_>; 4] = [
         ("its daemon writes it again", &|world| world.writes_by_hand(name, true)),
         ("it is repaired while the daemon is connected", &|world| {
             world.writes_by_hand(name, false);
