@@ -319,7 +319,8 @@ impl Work<'_> {
                 continue;
             }
             numbered.insert(id, name);
-            let boot = found.nodes.get(name).map_or_else(|| UNKNOWN_BOOT.to_owned(), |node| node.boot.clone());
+            // The plan may be older than the boot in the node's own record.
+            let boot = UNKNOWN_BOOT.to_owned();
             let key = known.keys.name(name);
             self.say(&key, format_args!("it is written again: node {name} is number {id}"));
             self.put(key, encode(&Name { id, boot, left_ns: None, tree: Some(self.made_ns) }));

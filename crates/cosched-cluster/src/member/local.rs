@@ -178,9 +178,7 @@ impl Member {
 
     /// Whether jobs can be compared. What the plan says of a rebooted machine is no longer true until a member has planned with the reboot.
     fn can_compare(&self) -> bool {
-        self.session.is_joined()
-            && !self.replica.is_ahead()
-            && !self.replica.is_new_boot(&self.settings.name, &self.record())
+        self.session.is_joined() && !self.replica.is_ahead() && self.is_counted()
     }
 
     /// The jobs that have a part here which has not ended.

@@ -52,6 +52,7 @@ impl Member {
 
     fn restart_planning(&mut self, before: &Replica) {
         self.keep_numbers(before);
+        self.session.was_counted = false;
         if self.follow.in_use().is_some() {
             self.actions.push_back(Action::RunNoSlots(Reason::LeaseOut));
         }

@@ -291,6 +291,11 @@ impl Replica {
         self.by_id.get(&id).map_or("?", String::as_str)
     }
 
+    /// Whether the key of a node's name exists.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.names.contains_key(name) && !self.nameless.contains(name)
+    }
+
     /// Whether a live node's machine was rebooted, while the plan still includes what ran there before.
     pub(super) fn is_new_boot(&self, name: &str, node: &Node) -> bool {
         self.boots.get(name).is_some_and(|boot| *boot != node.boot && boot != UNKNOWN_BOOT)

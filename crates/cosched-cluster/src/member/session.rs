@@ -80,6 +80,8 @@ pub(super) struct Session {
     /// Since when the store is lost; `None` while it is not.
     pub(super) lost_since: Option<Time>,
     pub(super) was_joined: bool,
+    /// This daemon has seen a plan that was made with the present boot of its machine, in this life of the store.
+    pub(super) was_counted: bool,
     /// Since when the member has been connected without an interruption.
     pub(super) since: Time,
     /// Since when another daemon was seen to have the name.
@@ -328,7 +330,7 @@ impl Member {
         // From here on the store's content counts; a new cluster has lost nothing.
         self.replica.lost = None;
         let own = &self.settings.name;
-        let named = self.replica.names.get(own).filter(|_| !self.replica.nameless.contains(own));
+        let named = self.replica.names.get(own).filter(|_| self.replica.is_named(own));
         let Some(id) = named else { return self.make_name() };
         self.id = Some(NodeId(*id));
         self.claim();
@@ -446,8 +448,9 @@ impl Member {
         if !self.session.is_joined() {
             return;
         }
-        if self.replica.tree.is_none() || self.replica.nameless.contains(&self.settings.name) {
-            // Reading everything shows whether the whole tree is gone or only this key.
+        let own = &self.settings.name;
+        if self.replica.tree.is_none() || !self.replica.is_named(own) || self.replica.lacks_boot(own) {
+            // Reading everything shows whether the whole tree is gone or only this key, or a repair has written the name.
             return self.away(0);
         }
         self.ensure_planner();
@@ -466,6 +469,7 @@ impl Member {
             }
             _ => (),
         }
+        self.session.was_counted |= self.is_counted();
         // The state that is known in this session was read after its lease was requested.
         self.is_heard(self.session.granted_at);
         self.state_is_known();

@@ -133,10 +133,15 @@ impl Member {
         self.send(Flight::Make, Op::Txn(Txn { then, ..Txn::default() }));
     }
 
-    /// The boot to be written. A daemon that was not connected since its start and finds no job of its own cannot tell whether
-    /// the plan is based on the present one.
+    /// Whether the plan is based on the present boot of this machine.
+    pub(super) fn is_counted(&self) -> bool {
+        self.replica.boots.get(&self.settings.name) == Some(&self.settings.boot)
+    }
+
+    /// The boot to be written. A daemon that has not seen a plan with the present one and has no job of its own cannot tell whether there is
+    /// one: the machine may have been restarted since the plan was made.
     fn boot_counted_on(&self, is_new: bool) -> String {
-        let is_same = is_new || self.session.was_joined || self.local.is_busy();
+        let is_same = is_new || self.session.was_counted || self.local.is_busy();
         if is_same { self.settings.boot.clone() } else { String::new() }
     }
 }
