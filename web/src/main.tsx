@@ -4,7 +4,7 @@ import "./app.css";
 import { render } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Job, Status } from "./api";
-import { takeToken } from "./api";
+import { now, takeToken } from "./api";
 import { Jobs } from "./jobs";
 import { MatrixView } from "./matrix";
 import { Cpus, Events, Hour, Nodes, Problems, Queues } from "./panels";
@@ -69,7 +69,7 @@ function Top({ status }: { status: Status | null }) {
         <span class="fact"><b>{plain(status.node)}</b>{status.cluster && !status.cluster.alone && <> in {plain(status.cluster.name)}</>}</span>
         <span class="fact">{status.cpus.length} CPUs</span>
         <span class="fact">policy <b>{status.policy}</b></span>
-        <span class="fact">up {duration(Date.now() - status.started_unix_ms)}</span>
+        <span class="fact">up {duration(now() - status.started_unix_ms)}</span>
         <span class="fact muted">{status.version}</span>
       </>}
       <span class="space" />
