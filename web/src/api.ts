@@ -220,10 +220,14 @@ async function exchange<T>(path: string, init: RequestInit, stop: AbortControlle
   }
 }
 
-export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+export function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  return send(path, body === undefined ? undefined : JSON.stringify(body), method);
+}
+
+/** Sends a body as it is. */
+export async function send<T>(path: string, body?: BodyInit, method = "POST"): Promise<T> {
   const asked = performance.now();
-  const init = { method, body: body === undefined ? undefined : JSON.stringify(body) };
-  return exchange(path, init, new AbortController(), (response) => {
+  return exchange(path, { method, body }, new AbortController(), (response) => {
     learnClock(response, asked);
     return response.json() as Promise<T>;
   });

@@ -5,6 +5,7 @@ import { render } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Job, Status } from "./api";
 import { now, takeToken } from "./api";
+import { Ask } from "./ask";
 import { Jobs } from "./jobs";
 import { MatrixView } from "./matrix";
 import { Cpus, Events, Hour, Nodes, Problems, Queues } from "./panels";
@@ -41,6 +42,7 @@ function App() {
               {state.past && <Hour past={state.past} />}
               <Events events={state.events} />
             </div>
+            <Ask />
             <Nodes nodes={status.nodes ?? []} />
             <Queues queues={status.cluster?.queues ?? []} />
           </>

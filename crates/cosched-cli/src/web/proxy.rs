@@ -1,7 +1,8 @@
 //! Passes the page's requests to the daemon's socket, as this user: only those that the page needs.
 
-use super::http::{Answer, HEADERS, Request};
-use cosched_api::{Client, ClientError, ErrorBody, ErrorCode, SocketChoice};
+use super::http::{Answer, HEADERS, JSON, Request};
+use super::json_error as error;
+use cosched_api::{Client, ClientError, SocketChoice};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -22,8 +23,6 @@ const ALLOWED: [(&str, &str); 12] = [
     ("POST", "/v1/jobs/*/policy"),
     ("PUT", "/v1/nodes/*"),
 ];
-
-const JSON: &str = "application/json";
 
 /// The page itself waits for data a little longer than this: so it learns which of the two is silent.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(8);
@@ -50,7 +49,7 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
         client.forward(&request.method, &target, body)
     };
     match socket.connect().and_then(forward) {
-        Ok((status, body)) => Answer { status, kind: JSON, cookie: None, body },
+        Ok((status, body)) => Answer::of(status, JSON, body),
         Err(e) => unreachable(&e),
     }
 }
@@ -94,12 +93,6 @@ fn matches(pattern: &str, path: &str) -> bool {
 fn unreachable(error: &ClientError) -> Answer {
     let hint = "The page tries again by itself. `systemctl status coschedd` shows whether the daemon is running.";
     self::error(502, "the daemon does not answer", &error.to_string(), hint)
-}
-
-fn error(status: u16, what: &str, why: &str, hint: &str) -> Answer {
-    let [what, why, hint] = [what, why, hint].map(str::to_owned);
-    let body = ErrorBody { code: ErrorCode::Internal, what, why, hint };
-    Answer { status, kind: JSON, cookie: None, body: serde_json::to_vec(&body).unwrap_or_default() }
 }
 
 #[cfg(test)]
