@@ -161,14 +161,22 @@ function headers(): Record<string, string> {
 export let clockAhead = 0;
 let bestRoundTrip = Infinity;
 
+/** The time at the daemon's machine. */
+export function now(): number {
+  return Date.now() + clockAhead;
+}
+
 function learnClock(response: Response, asked: number): void {
   const server = Number(response.headers.get("Cosched-Unix-Us")) / 1000;
-  const now = Date.now();
-  // The best round trip ages with each answer, so that a clock that was set is noticed.
+  // Not the system's clock: one that is set back in between would make it negative.
+  const roundTrip = performance.now() - asked;
+  const ahead = server - (Date.now() - roundTrip / 2);
+  // The best round trip ages with each answer. Where two estimates exclude each other, one of the clocks was set.
   bestRoundTrip *= 1.1;
-  if (server > 0 && now - asked <= bestRoundTrip) {
-    bestRoundTrip = now - asked;
-    clockAhead = server - (asked + now) / 2;
+  const wasSet = Math.abs(ahead - clockAhead) > (roundTrip + bestRoundTrip) / 2 + 2;
+  if (server > 0 && (wasSet || roundTrip <= bestRoundTrip)) {
+    bestRoundTrip = roundTrip;
+    clockAhead = ahead;
   }
 }
 
@@ -183,34 +191,65 @@ async function refusal(response: Response): Promise<Refusal> {
   }
 }
 
-export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const asked = Date.now();
-  let response: Response;
+const SILENT = new Refusal(0, "`cosched web` does not answer", "it has ended, or the connection to it has",
+  "The page tries again by itself. If it has ended, start it again, and open the address that it prints.");
+
+/** The data is there within this time. */
+const ANSWER_MS = 10_000;
+/** A change may need the cluster's store. */
+const CHANGE_MS = 40_000;
+/** The daemon sends something every 15 s. */
+const SILENCE_MS = 35_000;
+
+/** Sends a request, and uses its answer. A peer that is silently gone closes nothing, so each step has a time limit, which `more` extends. */
+async function exchange<T>(path: string, init: RequestInit, stop: AbortController, use: (response: Response, more: (ms: number) => void) => Promise<T>): Promise<T> {
+  let timer: number | undefined;
+  const more = (ms: number) => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => stop.abort(), ms);
+  };
+  more(init.method === undefined || init.method === "GET" ? ANSWER_MS : CHANGE_MS);
   try {
-    response = await fetch(path, { method, headers: headers(), body: body === undefined ? undefined : JSON.stringify(body) });
-  } catch {
-    throw new Refusal(0, "`cosched web` does not answer", "it has ended, or the connection to it has", "Start it again, and open the address that it prints.");
+    const response = await fetch(path, { ...init, headers: headers(), signal: stop.signal });
+    if (!response.ok) throw await refusal(response);
+    return await use(response, more);
+  } catch (e) {
+    throw e instanceof Refusal ? e : SILENT;
+  } finally {
+    clearTimeout(timer);
   }
-  learnClock(response, asked);
-  if (!response.ok) throw await refusal(response);
-  return (await response.json()) as T;
 }
 
-/** Reads the stream of events until it ends. To resume, pass the id of the last event as `after`. */
-export async function follow(after: string, tell: (id: string, event: StreamEvent) => void): Promise<void> {
-  const response = await fetch(`/v1/events?follow=true&after=${encodeURIComponent(after)}`, { headers: headers() });
-  if (!response.ok || !response.body) throw await refusal(response);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const parts = (text + value).split("\n\n");
-    text = parts.pop() ?? "";
-    for (const part of parts) {
-      const field = (name: string) => part.split("\n").find((line) => line.startsWith(name))?.slice(name.length);
-      const data = field("data: ");
-      if (data) tell(field("id: ") ?? "", JSON.parse(data) as StreamEvent);
+export function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  return send(path, body === undefined ? undefined : JSON.stringify(body), method);
+}
+
+/** Sends a body as it is. */
+export async function send<T>(path: string, body?: BodyInit, method = "POST"): Promise<T> {
+  const asked = performance.now();
+  return exchange(path, { method, body }, new AbortController(), (response) => {
+    learnClock(response, asked);
+    return response.json() as Promise<T>;
+  });
+}
+
+/** Reads the stream of events until it ends or `stop` ends it. To resume, pass the id of the last event as `after`. */
+export async function follow(after: string, stop: AbortController, tell: (id: string, event: StreamEvent) => void): Promise<void> {
+  await exchange(`/v1/events?follow=true&after=${encodeURIComponent(after)}`, {}, stop, async (response, more) => {
+    if (!response.body) return;
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      more(SILENCE_MS);
+      const { value, done } = await reader.read();
+      if (done) return;
+      const parts = (text + value).split("\n\n");
+      text = parts.pop() ?? "";
+      for (const part of parts) {
+        const field = (name: string) => part.split("\n").find((line) => line.startsWith(name))?.slice(name.length);
+        const data = field("data: ");
+        if (data) tell(field("id: ") ?? "", JSON.parse(data) as StreamEvent);
+      }
     }
-  }
+  });
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Job } from "./api";
-import { ask } from "./api";
+import { ask, now } from "./api";
 import { colour } from "./colour";
 import { act, state } from "./store";
 import { bytes, clock, duration, percent, plain } from "./text";
@@ -115,7 +115,7 @@ function Details({ job }: { job: Job }) {
     <div class="detail">
       <dl>
         <dt>Command</dt><dd><code>{plain(job.command.join(" ")) || "not yours to see"}</code></dd>
-        <dt>Submitted</dt><dd>{clock(job.submitted_unix_ms)} ({duration(Date.now() - job.submitted_unix_ms)} ago)</dd>
+        <dt>Submitted</dt><dd>{clock(job.submitted_unix_ms)} ({duration(now() - job.submitted_unix_ms)} ago)</dd>
         <dt>Slots</dt><dd>{job.share === undefined ? "none: it is scheduled by Linux" : `${percent(job.share)} of the time, row ${job.row ?? "–"}`}</dd>
         <dt>Place</dt><dd>{job.places === undefined ? "any CPU" : `CPUs ${job.places}`}</dd>
         {waits && <><dt>Waits</dt><dd>{waits.mode}: {waits.waits ?? 0}, of them spun {waits.spins ?? 0}, blocked {waits.blocks ?? 0}</dd></>}

@@ -4,7 +4,8 @@ import "./app.css";
 import { render } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Job, Status } from "./api";
-import { takeToken } from "./api";
+import { now, takeToken } from "./api";
+import { Ask } from "./ask";
 import { Jobs } from "./jobs";
 import { MatrixView } from "./matrix";
 import { Cpus, Events, Hour, Nodes, Problems, Queues } from "./panels";
@@ -41,6 +42,7 @@ function App() {
               {state.past && <Hour past={state.past} />}
               <Events events={state.events} />
             </div>
+            <Ask />
             <Nodes nodes={status.nodes ?? []} />
             <Queues queues={status.cluster?.queues ?? []} />
           </>
@@ -69,7 +71,7 @@ function Top({ status }: { status: Status | null }) {
         <span class="fact"><b>{plain(status.node)}</b>{status.cluster && !status.cluster.alone && <> in {plain(status.cluster.name)}</>}</span>
         <span class="fact">{status.cpus.length} CPUs</span>
         <span class="fact">policy <b>{status.policy}</b></span>
-        <span class="fact">up {duration(Date.now() - status.started_unix_ms)}</span>
+        <span class="fact">up {duration(now() - status.started_unix_ms)}</span>
         <span class="fact muted">{status.version}</span>
       </>}
       <span class="space" />

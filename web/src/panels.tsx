@@ -113,14 +113,14 @@ export function Queues({ queues }: { queues: Queue[] }) {
   );
 }
 
-export function Events({ events }: { events: { at: number; event: JobEvent }[] }) {
+export function Events({ events }: { events: { id: string; at: number; event: JobEvent }[] }) {
   return (
     <section aria-labelledby="events">
       <h2 id="events">Events</h2>
       {events.length === 0 && <p class="empty">What happens to jobs is shown here.</p>}
       <ol class="past">
-        {events.slice(0, 30).map(({ at, event }) => (
-          <li key={`${at}-${event.id}-${event.what}`}><time>{clock(at)}</time> <b>{event.what}</b> job {event.id} {plain(event.name)} <span class="muted">{plain(event.detail)}</span></li>
+        {events.slice(0, 30).map(({ id, at, event }) => (
+          <li key={id}><time>{clock(at)}</time> <b>{event.what}</b> job {event.id} {plain(event.name)} <span class="muted">{plain(event.detail)}</span></li>
         ))}
       </ol>
     </section>

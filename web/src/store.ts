@@ -5,6 +5,9 @@ import type { Samples, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
 
 /** Numbers (CPU time, memory, load) are requested at this interval while the page is visible. */
 const NUMBERS_MS = 2000;
+const HISTORY_MS = 10_000;
+/** A clock that moves by more than this against the page's own was set, or the machine has slept. */
+const JUMP_MS = 5000;
 /** Changes within this time are requested together. */
 const CHANGES_MS = 150;
 const RETRY_MS = 1000;
@@ -17,7 +20,7 @@ export interface State {
   plan: Plan | null;
   problems: Problem[];
   past: Samples | null;
-  events: { at: number; event: JobEvent }[];
+  events: { id: string; at: number; event: JobEvent }[];
   /** Why the page is not up to date. */
   away: Refusal | null;
   /** Why an action of the user failed. */
@@ -33,7 +36,9 @@ let due: number | undefined;
 let asking = false;
 /** Initially request all events that the daemon remembers. */
 let lastId = "0";
-let historyAt = 0;
+let historyAt = -Infinity;
+/** Ends the present stream of events; the next one begins after the last event. */
+let renew: () => void = () => {};
 
 export function change(part: Partial<State>): void {
   Object.assign(state, part);
@@ -44,8 +49,16 @@ export function start(listener: () => void): void {
   tell = listener;
   void refresh();
   void stream();
-  setInterval(() => document.hidden || void refresh(), NUMBERS_MS);
-  document.addEventListener("visibilitychange", () => document.hidden || void refresh());
+  let offset = Date.now() - performance.now();
+  const look = () => {
+    const before = offset;
+    offset = Date.now() - performance.now();
+    // Connections may not have outlived a sleep, and nothing tells.
+    if (Math.abs(offset - before) > JUMP_MS) renew();
+    if (!document.hidden) void refresh();
+  };
+  setInterval(look, NUMBERS_MS);
+  document.addEventListener("visibilitychange", look);
 }
 
 function soon(): void {
@@ -59,8 +72,8 @@ async function refresh(): Promise<void> {
     const [status, list, me] = await Promise.all([
       ask<Status>("GET", "/v1/status"), ask<{ jobs: Job[] }>("GET", "/v1/jobs"), ask<Me>("GET", "/v1/limits"),
     ]);
-    if (Date.now() - historyAt > 10_000) {
-      historyAt = Date.now();
+    if (performance.now() - historyAt > HISTORY_MS) {
+      historyAt = performance.now();
       state.past = await ask<Samples>("GET", "/v1/samples");
     }
     // A matrix that is too long for the stream is taken from the status.
@@ -75,20 +88,22 @@ async function refresh(): Promise<void> {
 
 async function stream(): Promise<never> {
   for (;;) {
+    const stop = new AbortController();
+    renew = () => stop.abort();
     try {
-      await follow(lastId, (id, event) => {
+      await follow(lastId, stop, (id, event) => {
         lastId = id;
         if (event.plan) change({ plan: event.plan });
         if (event.plan?.cut || event.gap) soon();
         if (event.problems) change({ problems: event.problems });
         if (event.job) {
-          state.events.unshift({ at: event.unix_ms, event: event.job });
+          state.events.unshift({ id, at: event.unix_ms, event: event.job });
           state.events.length = Math.min(state.events.length, EVENTS_SHOWN);
           soon();
         }
       });
     } catch (e) {
-      change({ away: asRefusal(e) });
+      if (!stop.signal.aborted) change({ away: asRefusal(e) });
     }
     await new Promise((go) => setTimeout(go, RETRY_MS));
     soon();

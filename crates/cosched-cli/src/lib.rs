@@ -55,14 +55,12 @@ pub fn main() -> ExitCode {
         Some(run::AGAIN) => run::again(words),
         Some(run::SESSION) => run::session(words),
         Some(jobset::STAGE) => jobset::stage(words),
+        Some(web::WORK) => web::work(words).and_then(command),
         Some(run::SUPERVISE) => {
             let task = words.next().unwrap_or_default();
             parse(words).and_then(|cli| supervise(&cli, &task))
         }
-        _ => parse(std::env::args_os().skip(1)).and_then(|cli| {
-            out::JSON_ERRORS.store(cli.context.json && cli.command.looks_at_jobs(), Ordering::Relaxed);
-            commands::dispatch(&cli.context, &cli.command)
-        }),
+        _ => command(std::env::args_os().skip(1)),
     };
     match result {
         Ok(code) => ExitCode::from(code),
@@ -71,6 +69,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+fn command(words: impl Iterator<Item = std::ffi::OsString>) -> Result<u8, Failure> {
+    let cli = parse(words)?;
+    out::JSON_ERRORS.store(cli.context.json && cli.command.looks_at_jobs(), Ordering::Relaxed);
+    commands::dispatch(&cli.context, &cli.command)
 }
 
 /// `__supervise TASK` and the command line of `cosched run --detach`.

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 /// The limits of the ring: the number of events, and their total length in bytes.
 const EVENTS_MAX: usize = 8192;
@@ -174,20 +175,28 @@ impl EventLog {
         let sees = move |uid: Option<u32>| uid.is_none_or(|uid| uid == peer.uid || !privacy.hides_jobs(peer));
         tokio::spawn(async move {
             let mut news = log.next.subscribe();
+            let mut sign_due = Instant::now() + KEEP_ALIVE;
             loop {
                 news.mark_unchanged();
                 while let Some(text) = log.next_for(&mut place, &sees) {
                     if out.send(text).await.is_err() {
                         return;
                     }
+                    sign_due = Instant::now() + KEEP_ALIVE;
                 }
                 if !follow {
                     return;
                 }
+                // Events that this reader may not see do not put the sign off.
                 tokio::select! {
                     _ = news.changed() => (),
                     () = out.closed() => return,
-                    () = tokio::time::sleep(KEEP_ALIVE) => if out.send(Bytes::from_static(b":\n\n")).await.is_err() { return },
+                    () = tokio::time::sleep_until(sign_due) => {
+                        if out.send(Bytes::from_static(b":\n\n")).await.is_err() {
+                            return;
+                        }
+                        sign_due = Instant::now() + KEEP_ALIVE;
+                    }
                 }
             }
         });

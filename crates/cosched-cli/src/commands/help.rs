@@ -185,7 +185,8 @@ Exit codes:
 
 pub(crate) const WEB: &str = "\
 Prints an address with a random token, which a browser on this machine opens: the matrix as it turns, CPUs, jobs with what \
-they were due and received, problems; and suspends, resumes, kills and changes jobs. The page acts with your rights at the daemon. \
+they were due and received, problems; and suspends, resumes, kills and changes jobs. It also predicts your jobs under other policies (`cosched sim \
+whatif`) and compares strategies on a trace (`cosched sim compare`). The page acts with your rights at the daemon. \
 Anyone with the address acts as you until the command ends, so keep it to yourself. Other users of this machine cannot use the port \
 without the token; pages of other origins are refused. docs/web.md has a systemd user unit.
 

@@ -19,5 +19,5 @@ pub(super) fn answer(path: &str, secrets: &Secrets, request: &Request) -> Answer
         return Answer::text(405, "This can only be looked at.\n");
     }
     let cookie = if path == "/" { secrets.new_cookie(request) } else { None };
-    Answer { status: 200, kind, cookie, body: body.to_vec() }
+    Answer { cookie, ..Answer::of(200, kind, body.to_vec()) }
 }

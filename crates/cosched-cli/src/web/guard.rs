@@ -51,10 +51,11 @@ impl Secrets {
         if !origin_is_ours || !(fetched_by_us || is_page) {
             return Err(refuse("the request comes from another origin", "A page of another origin cannot use it."));
         }
-        let is_known = if request.path.starts_with("/v1/") {
-            self.has_cookie(request) && self.has_key(request)
-        } else {
+        let is_file = !request.path.starts_with("/v1/") && !request.path.starts_with("/ask/");
+        let is_known = if is_file || request.path.starts_with(super::ask::REPORTS) && !is_change {
             self.has_cookie(request) || is_page && self.has_token(request)
+        } else {
+            self.has_cookie(request) && self.has_key(request)
         };
         let hint =
             "Open the address that `cosched web` has printed, with its token; it is valid until `cosched web` ends.";
@@ -92,7 +93,7 @@ fn refuse(what: &str, hint: &str) -> Answer {
 }
 
 /// 128 random bits from the kernel, in hexadecimal.
-fn random() -> io::Result<String> {
+pub(super) fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -142,10 +143,12 @@ mod tests {
     #[test]
     fn the_page_passes_and_nobody_else() {
         let (look, change) = (|| own("GET", "/v1/status"), || own("POST", "/v1/jobs/7/kill"));
+        let (runs, run) = (|| own("GET", "/ask/runs"), || own("POST", "/ask/runs"));
+        assert!(passes(&runs()) && passes(&run()));
         assert!(passes(&look()) && passes(&change()));
         assert!(passes(&with(look(), "origin", None)), "a browser says no origin for its own GET");
         assert!(!passes(&with(with(look(), "host", Some("localhost:8080")), "origin", Some("http://localhost:8080"))));
-        for request in [look as fn() -> Request, change] {
+        for request in [look as fn() -> Request, change, runs, run] {
             for (name, value) in [
                 ("host", None),
                 ("host", Some("evil.example:8080")),
@@ -165,6 +168,9 @@ mod tests {
             }
         }
         assert!(!passes(&with(change(), "origin", None)), "a change says where it comes from");
+        let report = with(own("GET", "/ask/reports/7"), "authorization", None);
+        assert!(passes(&report) && !passes(&with(report, "cookie", None)), "a tab has the cookie only");
+        assert!(!passes(&with(own("POST", "/ask/reports/7"), "authorization", None)));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Passes the page's requests to the daemon's socket, as this user: only those that the page needs.
 
-use super::http::{Answer, HEADERS, Request};
-use cosched_api::{ClientError, ErrorBody, ErrorCode, SocketChoice};
+use super::http::{Answer, HEADERS, JSON, Request};
+use super::json_error as error;
+use cosched_api::{Client, ClientError, SocketChoice};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// The permitted requests; `*` is one part of a path.
 const ALLOWED: [(&str, &str); 12] = [
@@ -22,7 +24,8 @@ const ALLOWED: [(&str, &str); 12] = [
     ("PUT", "/v1/nodes/*"),
 ];
 
-const JSON: &str = "application/json";
+/// The page itself waits for data a little longer than this: so it learns which of the two is silent.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The daemon's answer to a request.
 pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
@@ -39,20 +42,29 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
         query => format!("{}?{query}", request.path),
     };
     let body = (request.method != "GET").then_some(request.body.as_slice());
-    match socket.connect().and_then(|mut client| client.forward(&request.method, &target, body)) {
-        Ok((status, body)) => Answer { status, kind: JSON, cookie: None, body },
+    let forward = |mut client: Client| {
+        if body.is_none() {
+            client.set_answer_timeout(LOOK_TIMEOUT);
+        }
+        client.forward(&request.method, &target, body)
+    };
+    match socket.connect().and_then(forward) {
+        Ok((status, body)) => Answer::of(status, JSON, body),
         Err(e) => unreachable(&e),
     }
 }
 
-/// Passes on the daemon's events as long as both sides are connected. The daemon sends something every 15 s, so a closed
-/// connection is noticed.
+/// The daemon sends something every 15 s.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Passes on the daemon's events as long as both sides are connected. Each sign of the daemon shows whether the browser's side is closed.
 pub(super) fn events(socket: &SocketChoice, request: &Request, mut browser: TcpStream) -> io::Result<()> {
     let client = match socket.connect() {
         Ok(client) => client,
         Err(e) => return super::http::answer(&mut browser, &unreachable(&e)),
     };
     let mut daemon = UnixStream::connect(client.path())?;
+    daemon.set_read_timeout(Some(SILENCE_MAX))?;
     let query = &request.query;
     let last = request.header("last-event-id").map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
     write!(daemon, "GET /v1/events?{query} HTTP/1.1\r\nHost: cosched\r\nConnection: close\r\n{last}\r\n")?;
@@ -81,12 +93,6 @@ fn matches(pattern: &str, path: &str) -> bool {
 fn unreachable(error: &ClientError) -> Answer {
     let hint = "The page tries again by itself. `systemctl status coschedd` shows whether the daemon is running.";
     self::error(502, "the daemon does not answer", &error.to_string(), hint)
-}
-
-fn error(status: u16, what: &str, why: &str, hint: &str) -> Answer {
-    let [what, why, hint] = [what, why, hint].map(str::to_owned);
-    let body = ErrorBody { code: ErrorCode::Internal, what, why, hint };
-    Answer { status, kind: JSON, cookie: None, body: serde_json::to_vec(&body).unwrap_or_default() }
 }
 
 #[cfg(test)]

@@ -32,11 +32,24 @@ impl Past {
     fn keep(&mut self, mut sample: Sample) {
         sample.jobs.sort_by(|a, b| b.received.total_cmp(&a.received));
         sample.jobs.truncate(JOBS_MAX);
+        self.samples.retain(|old| is_of_last_hour(old, sample.unix_ms));
         if self.samples.len() == SAMPLES_MAX {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
     }
+
+    /// The samples at this time.
+    fn view(&self, unix_ms: u64) -> Samples {
+        let samples = self.samples.iter().filter(|sample| is_of_last_hour(sample, unix_ms)).cloned().collect();
+        Samples { period_ms: PERIOD.as_millis() as u64, samples }
+    }
+}
+
+/// Whether it is still of interest. A clock that was set leaves samples of times that have not been yet.
+fn is_of_last_hour(sample: &Sample, unix_ms: u64) -> bool {
+    let hour_ms = PERIOD.as_millis() as u64 * SAMPLES_MAX as u64;
+    (unix_ms.saturating_sub(hour_ms)..=unix_ms).contains(&sample.unix_ms)
 }
 
 impl Driver {
@@ -59,7 +72,7 @@ impl Driver {
 
     /// `GET /v1/samples`
     pub(super) fn view_samples(&self) -> Samples {
-        Samples { period_ms: PERIOD.as_millis() as u64, samples: self.past.samples.iter().cloned().collect() }
+        self.past.view(unix_ms())
     }
 }
 
@@ -77,5 +90,19 @@ mod tests {
         assert_eq!((past.samples.len(), past.samples[0].unix_ms), (SAMPLES_MAX, 5));
         assert_eq!((past.samples[0].jobs.len(), past.samples[0].jobs[0].id), (JOBS_MAX, 99));
         assert_eq!(past.due(false), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_leaves_no_samples_of_other_times() {
+        let mut past = Past::new();
+        let hour = 3_600_000;
+        let mut times = |unix_ms: u64| {
+            past.keep(Sample { unix_ms, busy: 0.5, jobs: Vec::new() });
+            past.view(unix_ms).samples.iter().map(|sample| sample.unix_ms / 1000).collect::<Vec<_>>()
+        };
+        assert_eq!((times(10 * hour), times(10 * hour + 10_000)), (vec![36000], vec![36000, 36010]));
+        assert_eq!(times(9 * hour), [32400], "set back");
+        assert_eq!(times(12 * hour), [43200], "set forward");
+        assert_eq!(past.view(11 * hour).samples, [], "set back, and no sample taken since");
     }
 }
