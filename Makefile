@@ -17,8 +17,15 @@ help: ## this list
 	@echo "Variables: PREFIX=$(PREFIX) SYSCONFDIR=$(SYSCONFDIR) DESTDIR=$(DESTDIR)"
 	@echo "Parts:     tools/test --help, tools/bench/bench --help, tools/setup --help"
 
-demo: setup-demo build ## show what cosched is for, on this machine (about two minutes, build aside)
-	@target/release/cosched demo
+# With what `make build` has made, if it has; else with the few programs that it needs, which compile faster.
+demo: setup-demo programs ## show what cosched is for, on this machine (about two minutes, build aside)
+	@if [ -e target/release/coschedd ]; then \
+		echo "build: cargo build --release" && $(CARGO) build --release --quiet && exec target/release/cosched demo; \
+	else \
+		echo "build: cargo build --profile demo" && \
+		$(CARGO) build --quiet --profile demo --no-default-features -p cosched-cli -p cosched-daemon -p cosched-wait && \
+		exec target/demo/cosched demo; \
+	fi
 
 build: programs ## compile cosched (release) and the test programs
 	@echo "build: cargo build --release"

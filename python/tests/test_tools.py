@@ -7,6 +7,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,14 +34,15 @@ def needs(module):
 @needs_daemon
 @needs("pytest")
 class Pytest(unittest.TestCase):
-    def session(self, *words):
-        """The exit code, and the number of tests that each job has run."""
+    def session(self, *words, command=None, **variables):
+        """The exit code, and the number of tests that each job has run; by a command of the shell, if one is given."""
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder, "out")
             pathlib.Path(folder, "test_job.py").write_text(TEST.format(out=str(out)))
+            path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
             self.done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, "test_job.py"], cwd=folder, capture_output=True,
-                text=True, timeout=200,
+                ["sh", "-c", command] if command else [sys.executable, "-m", "pytest", *words, "test_job.py"], cwd=folder,
+                env=os.environ | {"PATH": path} | variables, capture_output=True, text=True, timeout=200,
             )
             jobs = out.read_text().split() if out.exists() else []
         return self.done.returncode, {job: jobs.count(job) for job in jobs}
@@ -52,10 +54,27 @@ class Pytest(unittest.TestCase):
         code, jobs = self.session("--cosched-options=--class batch --name my-tests")
         self.assertEqual((code, list(jobs.values())), (0, [4]), self.done)
         self.assertEqual((cosched.job("my-tests").id, cosched.job("my-tests").snapshot["class"]), (int([*jobs][0]), "batch"))
-        self.assertEqual(self.session("-p", "cosched", "--cosched")[0], 0)
         code, jobs = self.session("--cosched-options=--polcy x")
         self.assertEqual((code, jobs), (125, {}))
         self.assertIn("unexpected argument '--polcy'", self.done.stderr)
+
+    def test_the_plug_in_that_is_named_is_enough(self):
+        settings = [{}, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, {"PYTEST_ADDOPTS": "-p cosched"}]
+        for words, variables in zip([("-pcosched", "--cosched"), ("-p", "cosched"), ()], settings):
+            with self.subTest(words, **variables):
+                code, jobs = self.session(*words, "-W", "error", **variables)
+                self.assertEqual((code, [*jobs.values()], "none" in jobs), (0, [4], False), self.done)
+                self.assertTrue(cosched.job(int([*jobs][0])).ended)
+
+    @needs("xdist")
+    def test_the_commands_of_the_guide(self):
+        guide = (pathlib.Path(__file__).resolve().parents[2] / "docs/python.md").read_text()
+        commands = re.search(r"(?ms)^## pytest\n.*?^```sh\n(.*?)^```$", guide)[1].splitlines()
+        for command in commands:
+            with self.subTest(command):
+                code, jobs = self.session(command=command)
+                self.assertEqual((code, sum(jobs.values()), "none" in jobs), (0, 4, False), self.done)
+        self.assertEqual(len(commands), 2)
 
     @needs("xdist")
     def test_each_worker_of_xdist_is_a_job(self):

@@ -35,6 +35,13 @@ impl Failure {
         Failure { code, message: String::new() }
     }
 
+    /// Something that was left out when this program was compiled.
+    #[cfg(not(all(feature = "parquet", feature = "top")))]
+    pub(crate) fn not_built(what: &str) -> Failure {
+        let why = "it was compiled with no more than `make demo` needs";
+        Failure::explained(1, &format!("{what} is not in this cosched"), why, "compile all of it: make build")
+    }
+
     /// What, why and a hint, in the common form of all messages.
     pub(crate) fn explained(code: u8, what: &str, why: &str, hint: &str) -> Failure {
         let [what, why, hint] = [what, why, hint].map(plain);

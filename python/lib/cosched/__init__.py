@@ -2,7 +2,7 @@
 
 Jobs: `run` (like subprocess.run), `submit`, `job`, `jobs`, `status`, and CoschedExecutor (like concurrent.futures); the same for
 asyncio in `cosched.aio`. `cosched.sim` is the simulator, `cosched.model` the model; `advise` recommends a policy. `cosched.pipeline`
-runs programs as pipelines of stages on recycled buffers. `%load_ext cosched` loads the Jupyter magic `%%cosched`, `pytest --cosched`
+runs programs as pipelines of stages on recycled buffers. `%load_ext cosched` loads the Jupyter magic `%%cosched`, `pytest -p cosched`
 runs tests as jobs. docs/python.md is the guide.
 """
 
@@ -19,6 +19,9 @@ __all__ = [
     "CompletedRun", "CoschedError", "CoschedExecutor", "Job", "__version__", "advise", "aio", "events", "job", "jobs", "limits",
     "load_ipython_extension", "model", "run", "sim", "status", "submit", "submit_array",
 ]
+
+#: What pytest loads besides this package after `-p cosched`.
+pytest_plugins = ["cosched.pytest_plugin"]
 
 
 def load_ipython_extension(shell: Any) -> None:

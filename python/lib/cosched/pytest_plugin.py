@@ -1,7 +1,10 @@
-"""pytest: `pytest --cosched` runs the session as a job, so that parallel tests of several sessions share the CPUs as jobs.
+"""pytest: `pytest -p cosched` runs the session as a job, so that parallel tests of several sessions share the CPUs as jobs.
 
 The whole session is executed again under `cosched run`; with pytest-xdist (`-n`) each worker is a job instead. Options of
-`cosched run` are given as one word: `--cosched-options="--policy gang --cpus 2"`. Inside a job `--cosched` has no effect.
+`cosched run` are given as one word: `--cosched-options="--policy gang --cpus 2"`. Inside a job nothing of this has an effect.
+
+pytest loads this module in every session, as `cosched.pytest_plugin`, so that `--cosched` is known without `-p`; by `-p cosched` it loads the
+package, which names this module as its plug-in.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Executes the session again, as a job."""
     words = shlex.split(config.getoption("cosched_options"))
-    if not (config.getoption("cosched") or words) or "COSCHED_JOB" in os.environ or "COSCHED_NO_DAEMON" in os.environ:
+    asked = config.getoption("cosched") or words or config.pluginmanager.has_plugin("cosched")
+    if not asked or "COSCHED_JOB" in os.environ or "COSCHED_NO_DAEMON" in os.environ:
         return
     try:
         launch = [find_command(), "run", *words, "--"]

@@ -80,7 +80,12 @@ impl Cluster {
     /// Starts `count` nodes, and a store of `members` members with TLS, users and passwords. `config` (TOML) is added to
     /// every node's configuration.
     pub fn start(count: usize, members: usize, config: &str) -> Cluster {
-        let net = Net::new(count + 1);
+        Cluster::on_net(Net::new(count + 1), members, config)
+    }
+
+    /// The same on a net whose last place is the store's.
+    pub fn on_net(net: Net, members: usize, config: &str) -> Cluster {
+        let count = net.hosts.len() - 1;
         let etcd = Etcd::start_members(&net.hosts[count], Security::TlsAndUsers, members);
         let table = etcd.config();
         let nodes = Nodes { nodes: Vec::new(), net };

@@ -24,8 +24,8 @@ pub struct Host {
     pub name: String,
     /// Its address.
     pub address: String,
-    /// The CPU that its processes are bound to.
-    pub cpu: usize,
+    /// The CPUs that its processes are bound to.
+    pub cpus: Vec<usize>,
     /// The directory of its files.
     pub dir: PathBuf,
     pid: i32,
@@ -43,11 +43,16 @@ pub struct Net {
 }
 
 impl Net {
-    /// A net of `count` nodes, assigned to the machine's CPUs in turn.
+    /// A net of `count` nodes with one CPU each.
+    pub fn new(count: usize) -> Net {
+        Net::with_cpus(count, 1)
+    }
+
+    /// A net of `count` nodes with `each` CPUs, assigned to the machine's CPUs in turn.
     ///
     /// # Panics
     /// When the kernel or a tool refuses.
-    pub fn new(count: usize) -> Net {
+    pub fn with_cpus(count: usize, each: usize) -> Net {
         let alone = crate::alone();
         leftovers::sweep();
         let dir = tempfile::Builder::new().prefix(leftovers::PREFIX).tempdir().expect("temporary directory").keep();
@@ -64,14 +69,14 @@ impl Net {
         fs::write(net.dir.join("hosts"), table).expect("hosts");
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         for (n, name) in names.into_iter().enumerate() {
-            net.add(n, name, n % cpus);
+            net.add(n, name, (0..each).map(|k| (n * each + k) % cpus).collect());
         }
         net.until_up();
         net.write_scripts();
         net
     }
 
-    fn add(&mut self, n: usize, name: String, cpu: usize) {
+    fn add(&mut self, n: usize, name: String, cpus: Vec<usize>) {
         let dir = self.dir.join(&name);
         fs::create_dir_all(dir.join("run")).expect("the node's directory");
         let port = format!("p{n}");
@@ -89,11 +94,12 @@ impl Net {
         self.on_switch(&["link", "add", &port, "type", "veth", "peer", "name", DEVICE, "netns", &pid.to_string()]);
         assert!(Path::new(&inside).exists());
         self.on_switch(&["link", "set", &port, "master", "br0", "up"]);
-        let host = Host { address: format!("{SUBNET}.{}", n + 1), name, cpu, dir, pid };
+        // Each node receives its messages on its own CPUs; otherwise the sender's would do the receiver's work.
+        let receivers = cpus.iter().fold(0, |mask, cpu| mask | 1_u64 << cpu);
+        let host = Host { address: format!("{SUBNET}.{}", n + 1), name, cpus, dir, pid };
         host.run(&["ip", "address", "add", &format!("{}/24", host.address), "dev", DEVICE]);
         host.run(&["ip", "link", "set", DEVICE, "up"]);
-        // Each node receives its messages on its own CPU; otherwise the sender's CPU would do the receiver's work.
-        host.run(&["sh", "-c", &format!("echo {:x} > /sys/class/net/{DEVICE}/queues/rx-0/rps_cpus", 1_u64 << cpu)]);
+        host.run(&["sh", "-c", &format!("echo {receivers:x} > /sys/class/net/{DEVICE}/queues/rx-0/rps_cpus")]);
         self.hosts.push(host);
     }
 
@@ -122,8 +128,8 @@ impl Net {
     fn write_scripts(&self) {
         let mut cases = String::new();
         for host in &self.hosts {
-            let (name, address, pid, cpu) = (&host.name, &host.address, host.pid, host.cpu);
-            cases.push_str(&format!("{name}|{address}) pid={pid} cpu={cpu} ;;\n"));
+            let (name, address, pid, cpus) = (&host.name, &host.address, host.pid, host.cpu_list());
+            cases.push_str(&format!("{name}|{address}) pid={pid} cpus={cpus} ;;\n"));
         }
         let out: String =
             procs::own_cgroups().iter().map(|dir| format!("echo $$ > {}/cgroup.procs\n", dir.display())).collect();
@@ -132,7 +138,7 @@ impl Net {
              # With them, what is executed next would join the job of this node again.\nunset LD_PRELOAD COSCHED_JOB\n\
              host=$1\nshift\ncase $host in\n{cases}*) echo \"agent: no host $host\" >&2; exit 255 ;;\nesac\n{out}\
              exec env -i PATH=\"$PATH\" HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-             nsenter -t $pid -n -u -m -- taskset -c $cpu /bin/sh -c \"$*\"\n"
+             nsenter -t $pid -n -u -m -- taskset -c $cpus /bin/sh -c \"$*\"\n"
         );
         fs::write(self.agent(), text).expect("agent");
         fs::set_permissions(self.agent(), fs::Permissions::from_mode(0o755)).expect("agent");
@@ -143,20 +149,27 @@ impl Net {
         self.dir.join("agent")
     }
 
+    /// What Open MPI 4 has to know of this network: its parameters, which are options of mpirun or variables `OMPI_MCA_…`.
+    pub fn openmpi_parameters(&self) -> Vec<(&'static str, String)> {
+        let subnet = format!("{SUBNET}.0/24");
+        vec![
+            ("plm", "rsh".to_owned()),
+            ("plm_rsh_agent", self.agent().display().to_string()),
+            ("pml", "ob1".to_owned()),
+            ("btl", "tcp,self".to_owned()),
+            ("btl_tcp_if_include", subnet.clone()),
+            ("oob_tcp_if_include", subnet),
+            ("orte_tmpdir_base", self.dir.display().to_string()),
+        ]
+    }
+
     /// The words before a program that Open MPI is to start, with one rank on each of these nodes.
     pub fn openmpi(&self, nodes: &[usize]) -> Vec<String> {
         let hosts: Vec<&str> = nodes.iter().map(|n| self.hosts[*n].address.as_str()).collect();
-        let subnet = format!("{SUBNET}.0/24");
-        let text = format!(
-            "mpirun.openmpi -np {} --host {} --bind-to none --mca plm rsh --mca plm_rsh_agent {} --mca pml ob1 \
-             --mca btl tcp,self --mca btl_tcp_if_include {subnet} --mca oob_tcp_if_include {subnet} \
-             --mca orte_tmpdir_base {}",
-            nodes.len(),
-            hosts.join(","),
-            self.agent().display(),
-            self.dir.display(),
-        );
-        text.split_whitespace().map(str::to_owned).collect()
+        let text = format!("mpirun.openmpi -np {} --host {} --bind-to none", nodes.len(), hosts.join(","));
+        let parameters =
+            self.openmpi_parameters().into_iter().flat_map(|(name, value)| ["--mca".into(), name.into(), value]);
+        text.split_whitespace().map(str::to_owned).chain(parameters).collect()
     }
 
     /// The same for Open MPI 5, which has another launcher (PRRTE); by its full path, from which it finds itself on the
@@ -197,10 +210,15 @@ impl Host {
         self.pid
     }
 
+    /// Its CPUs as taskset reads them.
+    fn cpu_list(&self) -> String {
+        self.cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+    }
+
     /// A command on this node. If a time limit of 60 s is wanted, the caller puts `timeout` in front.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["-t", &self.pid.to_string(), "-n", "-u", "-m", "--", "taskset", "-c", &self.cpu.to_string()]);
+        command.args(["-t", &self.pid.to_string(), "-n", "-u", "-m", "--", "taskset", "-c", &self.cpu_list()]);
         command.arg(program).stdin(Stdio::null());
         // The node's own daemon, by the usual choice.
         command.env_remove("COSCHED_SOCKET").env_remove("XDG_RUNTIME_DIR");

@@ -10,6 +10,7 @@ mod json;
 mod machine;
 mod model;
 mod output;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod pipeline;
 mod program;

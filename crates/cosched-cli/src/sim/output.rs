@@ -1,7 +1,6 @@
 //! The output of `cosched sim run`: the summary, and files of jobs, traces and figures.
 
 use super::files::{Output, distinct, is_stdout, written};
-use super::parquet::write_parquet;
 use super::run::Timed;
 use crate::out::{Failure, say};
 use crate::parsers::time_s;
@@ -60,6 +59,7 @@ pub(crate) type Watchers<'a> = (Option<Places>, (Option<ChromeTrace<'a, Output>>
 pub(crate) struct Recorder<'a> {
     pub(crate) watchers: Watchers<'a>,
     csv: Option<Output>,
+    #[cfg(feature = "parquet")]
     parquet: Option<Output>,
     batsim: Option<Output>,
     html: Option<Output>,
@@ -76,6 +76,10 @@ impl Outputs {
         jobs: &'a [JobSpec],
     ) -> Result<Recorder<'a>, Failure> {
         distinct(source, &self.files())?;
+        #[cfg(not(feature = "parquet"))]
+        if self.parquet.is_some() {
+            return Err(Failure::not_built("--parquet"));
+        }
         let open = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
         let ns = |s: f64| (s * 1e9).round() as u64;
         let window = Window { start_ns: ns(self.trace_from), end_ns: ns(self.trace_from + self.trace_for) };
@@ -94,6 +98,7 @@ impl Outputs {
         Ok(Recorder {
             watchers: (need_places.then(|| Places::new(jobs.len())), (chrome, text)),
             csv: open(&self.csv)?,
+            #[cfg(feature = "parquet")]
             parquet: open(&self.parquet)?,
             batsim: open(&self.batsim)?,
             html: open(&self.html)?,
@@ -152,8 +157,10 @@ impl Recorder<'_> {
                 crate::out::say(&format!("{left_out} jobs have not ended and are not in {}", shown.display()));
             }
         }
+        #[cfg(feature = "parquet")]
         if let Some(mut out) = self.parquet {
-            let result = write_parquet(&mut out, &name, params, jobs, outcome, places.places(), bound_s);
+            let result =
+                super::parquet::write_parquet(&mut out, &name, params, jobs, outcome, places.places(), bound_s);
             out.written(result)?;
         }
         if let Some(out) = self.html {

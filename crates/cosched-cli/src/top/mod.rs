@@ -4,13 +4,21 @@
 //! what keys mean is plain data (`view`, `keys`); `draw` renders it, in the same way for a terminal and for a pipe. The
 //! current row of the matrix follows from the clock, so it moves without requests to the daemon.
 
+#[cfg(feature = "top")]
 mod draw;
+#[cfg(feature = "top")]
 mod feed;
+#[cfg_attr(not(feature = "top"), expect(dead_code))]
 mod help;
+#[cfg(feature = "top")]
 mod keys;
+#[cfg(feature = "top")]
 mod once;
+#[cfg_attr(not(feature = "top"), expect(dead_code))]
 mod sort;
+#[cfg(feature = "top")]
 mod terminal;
+#[cfg(feature = "top")]
 mod view;
 
 use crate::context::Context;
@@ -44,6 +52,7 @@ pub(crate) struct Top {
 }
 
 /// `cosched top`.
+#[cfg(feature = "top")]
 pub(crate) fn top(context: &Context, options: &Top) -> Result<u8, Failure> {
     match (context.json, options.once) {
         (true, once) => once::json(context, options, once),
@@ -52,10 +61,16 @@ pub(crate) fn top(context: &Context, options: &Top) -> Result<u8, Failure> {
     }
 }
 
+/// `cosched top` of a build that has no display.
+#[cfg(not(feature = "top"))]
+pub(crate) fn top(_: &Context, _: &Top) -> Result<u8, Failure> {
+    Err(Failure::not_built("cosched top"))
+}
+
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = parse::duration(text).map_err(|e| e.to_string())?;
     if INTERVAL.contains(&interval) { Ok(interval) } else { Err("give a time from 100ms to 60s".into()) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "top"))]
 mod tests;

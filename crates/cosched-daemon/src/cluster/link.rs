@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{Compare, Do, Done, Of, Op, OpDone, Range, Txn};
 use cosched_cluster::wire::{Node, decode};
+#[cfg(feature = "etcd")]
 use std::path::Path;
 use std::time::Duration;
 #[cfg(feature = "etcd")]
@@ -65,6 +66,7 @@ impl Link {
     ///
     /// # Errors
     /// A file cannot be read, or the configuration is invalid.
+    #[cfg_attr(not(feature = "etcd"), expect(unused_variables))]
     pub(crate) fn new(config: &ClusterConfig, answer_max: Duration) -> anyhow::Result<Link> {
         let (to, from) = unbounded_channel();
         #[cfg(feature = "etcd")]
@@ -82,7 +84,7 @@ impl Link {
             StoreChoice::Etcd(file) => Arm::Etcd(Box::new(Etcd::new(&etcd_config(file, answer_max)?, to)?)),
             #[cfg(not(feature = "etcd"))]
             StoreChoice::Etcd(_) => {
-                bail!("this coschedd was built without etcd. Build it with the cargo feature `etcd`")
+                bail!("this coschedd was built without etcd. Build it with the cargo feature `etcd`: make build")
             }
         };
         Ok(Link {
