@@ -17,6 +17,7 @@ mod progress;
 mod replications;
 mod report;
 mod run;
+mod sharing;
 mod sweep;
 mod table;
 mod whatif;
