@@ -20,7 +20,7 @@ Examples:
   cosched sim run --strategy SB --jobs - --json < jobs.csv | jq .mean_response_s
   cosched sim run --strategy PB-SB --jobs jobs.csv --max-sim-s 60    the first minute only
   cosched sim run --strategy soft-gang --model linux --jobs jobs.csv  on fair schedulers
-  cosched sim run --strategy FCS --quantum-ms 50 --jobs jobs.csv      gangs only where they are needed
+  cosched sim run --strategy FCS --quantum-ms 50 --jobs jobs.csv      gangs only where needed
   cosched sim run --strategy live --cpus-per-node 16 --quantum-ms 50 --sharing paired --jobs jobs.csv
   cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
 

@@ -149,7 +149,7 @@ impl Sizes {
         let mut ends: Vec<(u64, u64)> = (0..site.running.len()).map(end).collect();
         ends.sort_unstable();
         let mut hole = Hole::beside(self.limits(site, head).least.into(), spare.into(), site.now, ends.into_iter());
-        for job in site.waiting[1..].to_vec() {
+        for job in site.waiting.iter().skip(1).copied().collect::<Vec<u32>>() {
             let least = self.limits(site, job).least;
             let time_us = Some((site.spec(job).estimate_us as f64 / self.rate(site, job, least)).ceil() as u64);
             if hole.takes(least.into(), time_us) {

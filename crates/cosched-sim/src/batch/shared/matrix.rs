@@ -141,7 +141,7 @@ impl Matrix {
         let Some(head) = site.waiting.first().copied() else { return };
         let holes = (0..self.rows.len()).map(|row| self.hole(site, row, site.spec(head).size));
         let Some((reserved, mut hole)) = holes.enumerate().min_by_key(|(_, hole)| hole.time) else { return };
-        for job in site.waiting[1..].to_vec() {
+        for job in site.waiting.iter().skip(1).copied().collect::<Vec<u32>>() {
             let (size, estimate_us) = (site.spec(job).size, Some(self.stretched(site.spec(job).estimate_us)));
             let takes = hole.takes(size.into(), estimate_us);
             if self.place(site, job, |row, _| row != reserved || takes) && self.columns[&job].0 == reserved {
