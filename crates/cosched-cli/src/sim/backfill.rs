@@ -101,6 +101,10 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
         (Chosen::Space(policy), None) => simulate(&jobs, procs, *policy, order),
         (Chosen::Shared(sharing), _) => simulate_shared(&jobs, procs, sharing),
     };
+    if schedule.end_us.contains(&u64::MAX) {
+        let why = "jobs would end after the end of the clock, in 584,000 years";
+        return Err(Failure::explained(EXIT_REFUSED, "the schedule is too long", why, "check the times of the trace"));
+    }
     let wall_s = start.elapsed().as_secs_f64();
     let Some(summary) = summarise(&jobs, procs, &schedule) else {
         let what = format!("{}: no job can be scheduled", options.trace.display());

@@ -73,8 +73,8 @@ impl Sharing {
                 Err(("a slice of round robin is below a second", "give 1s or more"))
             }
             Sharing::RoundRobin(robin) => rows(robin.rows).and(slot(robin.slot_us, robin.switch_us)),
-            Sharing::Oversubscribe(over) if !(over.speed > 0.0 && over.speed <= 1.0) => {
-                Err(("the speed of shared processors is out of range", "give a part above 0, at most 1"))
+            Sharing::Oversubscribe(over) if !(0.01..=1.0).contains(&over.speed) => {
+                Err(("the speed of shared processors is out of range", "give 0.01 to 1"))
             }
             Sharing::Oversubscribe(over) => rows(over.rows),
             Sharing::Malleable(jobs) => jobs.check(),
