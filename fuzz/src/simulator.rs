@@ -1,7 +1,9 @@
 //! Fuzz targets as plain functions of bytes. Each panics if a parser does, or if writing and reading a parsed value
 //! does not give the same value.
 
-use cosched_sim::batch::{EventOrder, Filter, Policy, simulate, summarise};
+use cosched_sim::batch::{
+    EventOrder, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, simulate, simulate_shared, summarise,
+};
 use cosched_sim::workload::batsim::{read_batsim, write_batsim};
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
@@ -26,8 +28,15 @@ pub fn swf(data: &[u8]) {
     records.iter().for_each(|record| filter.add(record));
     let (jobs, dropped, _) = filter.finish();
     assert_eq!(jobs.len() as u64 + dropped.total(), report.records);
-    for policy in [Policy::Fcfs, Policy::Easy, Policy::EasySjbf] {
+    for policy in Policy::ALL {
         summarise(&jobs, 64, &simulate(&jobs, 64, policy, EventOrder::All));
+    }
+    for sharing in [
+        Sharing::SoftGang(SoftGang { rows: 3, slot_us: 10_000, switch_us: 100 }),
+        Sharing::Oversubscribe(Oversubscribe { rows: 2, speed: 0.9 }),
+        Sharing::Malleable(Malleable { part: 0.5, least: 0.5, most: 2.0, serial: 0.1, resize_us: 1_000_000, seed: 1 }),
+    ] {
+        summarise(&jobs, 64, &simulate_shared(&jobs, 64, &sharing));
     }
 }
 

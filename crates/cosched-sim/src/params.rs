@@ -168,10 +168,12 @@ impl Params {
     pub fn dynamic(&self) -> (Wait, OnArrival) {
         match self.strategy {
             Strategy::Dynamic(wait, on_arrival) => (wait, on_arrival),
+            Strategy::Coop => (Wait::SpinBlock, OnArrival::None),
             Strategy::Gang
             | Strategy::PairedGang
             | Strategy::SoftGang
             | Strategy::Auto
+            | Strategy::Fcs
             | Strategy::Live
             | Strategy::Batch(_) => (Wait::Busy, OnArrival::None),
         }

@@ -27,6 +27,10 @@ pub enum Strategy {
     Dynamic(Wait, OnArrival),
     /// Each job is a gang or local, with spin block, according to its observed behaviour (auto).
     Auto,
+    /// Gang scheduling only for processes that need it, according to their observed granularity and waits (FCS).
+    Fcs,
+    /// Every node switches only when a process blocks or ends (SCHED_COOP).
+    Coop,
     /// The production code: the planner, the local schedulers and the filling of idle CPUs of the live nodes (live).
     Live,
     /// Space sharing: a job has its nodes for itself.
@@ -34,7 +38,7 @@ pub enum Strategy {
 }
 
 /// Names, in the paper's order; the second names are accepted, too.
-const NAMES: [(Strategy, &str, &str); 16] = [
+const NAMES: [(Strategy, &str, &str); 18] = [
     (Strategy::Gang, "GS", "gang"),
     (Strategy::Dynamic(Wait::Busy, OnArrival::None), "Local", "local"),
     (Strategy::Dynamic(Wait::SpinBlock, OnArrival::None), "SB", "spin-block"),
@@ -48,6 +52,8 @@ const NAMES: [(Strategy, &str, &str); 16] = [
     (Strategy::PairedGang, "paired-gang", "paired"),
     (Strategy::SoftGang, "soft-gang", "soft"),
     (Strategy::Auto, "auto", ""),
+    (Strategy::Fcs, "FCS", "flexible"),
+    (Strategy::Coop, "COOP", "sched-coop"),
     (Strategy::Live, "live", ""),
     (Strategy::Batch(BatchQueue::Fcfs), "FCFS", "batch-fcfs"),
     (Strategy::Batch(BatchQueue::Easy), "EASY", "batch-easy"),
@@ -71,7 +77,7 @@ impl Strategy {
 
     /// Whether rows of a matrix take turns, and nothing else.
     pub fn is_gang(self) -> bool {
-        matches!(self, Strategy::Gang | Strategy::PairedGang | Strategy::SoftGang)
+        matches!(self, Strategy::Gang | Strategy::PairedGang | Strategy::SoftGang | Strategy::Fcs)
     }
 
     /// Whether there are turns, whose length is the quantum.

@@ -507,8 +507,10 @@ Examples:
   gzip -dc trace.gz | cosched workload convert - - --format csv";
 
 pub(crate) const SIM_BACKFILL: &str = "\
-Simulates a batch system with space sharing: fcfs (first come, first served), easy (backfilling that never \
-delays the first job), easy-sjbf (the same, shortest candidates first). Only jobs with known estimates are used, and run \
+Simulates a batch system. With space sharing: fcfs (first come, first served), easy (backfilling that never \
+delays the first job), easy-sjbf (the same, shortest candidates first), conservative (backfilling that delays no job). \
+With time sharing of rigid jobs: soft-gang, oversubscribe, round-robin; and malleable jobs. docs/workloads.md has the rules. \
+Only jobs with known estimates are used, and run \
 times are cut to them; jobs that are left out are counted. At each instant all ends come first, then all submissions, then \
 one pass over the queue (--event-order all); with `one`, a pass follows every single event. The order alone changes \
 mean bounded slowdowns by some per cent. Bounded slowdown is max(1, response time / max(run time, 10 s)).
@@ -518,6 +520,8 @@ Examples:
   cosched sim backfill --trace trace.swf.gz --policy easy-sjbf --json | jq .avebsld
   cosched sim backfill --trace trace.swf.gz --policy easy --fair-share 7d,1d
   cosched sim backfill --trace trace.swf.gz --policy fcfs --procs 512 --jobs-csv jobs.csv
+  cosched sim backfill --trace trace.swf.gz --policy soft-gang --rows 3 --slot 10ms --switch 100us
+  cosched sim backfill --trace trace.swf.gz --policy malleable --sizes 0.5,2 --serial 0.01 --json
 
 Exit codes:
   0 success   1 the file cannot be read, or ends early   2 wrong usage   6 not a trace, or no usable job";

@@ -1,5 +1,6 @@
 //! `cosched sim backfill`.
 
+use super::sharing::{Chosen, Named, SharingOptions, policy};
 use crate::commands::help;
 use crate::context::Context;
 use crate::format::{duration_s, grouped};
@@ -10,8 +11,8 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use cosched_api::parse::duration;
 use cosched_sim::batch::{
-    BatchJob, Dropped, EventOrder, FairShare, Filter, Policy, Schedule, Summary, simulate, simulate_fair, summarise,
-    write_jobs_csv,
+    BatchJob, Dropped, EventOrder, FairShare, Filter, Policy, Schedule, Sharing, Summary, simulate, simulate_fair,
+    simulate_shared, summarise, write_jobs_csv,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -24,9 +25,9 @@ pub(crate) struct Backfill {
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
 
-    /// fcfs, easy or easy-sjbf
+    /// fcfs, easy, easy-sjbf, conservative; soft-gang, oversubscribe, round-robin, malleable
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
-    policy: Policy,
+    policy: Named,
 
     /// Processors of the machine [default: the header's]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..))]
@@ -47,14 +48,9 @@ pub(crate) struct Backfill {
     /// Fail on invalid lines instead of skipping and counting them
     #[arg(long)]
     strict: bool,
-}
 
-fn policy() -> impl TypedValueParser<Value = Policy> {
-    explained([
-        ("fcfs", "First come, first served", Policy::Fcfs),
-        ("easy", "EASY backfilling", Policy::Easy),
-        ("easy-sjbf", "EASY backfilling, shortest candidates first", Policy::EasySjbf),
-    ])
+    #[command(flatten)]
+    sharing: SharingOptions,
 }
 
 fn order() -> impl TypedValueParser<Value = EventOrder> {
@@ -71,6 +67,9 @@ struct Output<'a> {
     policy: &'static str,
     event_order: &'static str,
     fair_share: bool,
+    /// The values of a policy under which jobs share processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sharing: Option<Sharing>,
     procs: u32,
     #[serde(flatten)]
     summary: Summary,
@@ -83,23 +82,29 @@ struct Output<'a> {
 
 /// `cosched sim backfill`.
 pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Failure> {
+    let chosen = options.sharing.of(options.policy)?;
+    let order = options.event_order;
+    let refused = |what: &str, why: &str| Failure::explained(2, what, why, "use those, or leave it out");
+    if options.fair_share.is_some() && (options.policy, order) != (Named::Space(Policy::Easy), EventOrder::All) {
+        let why = "the order of a queue by fair share is simulated with --policy easy --event-order all";
+        return Err(refused("--fair-share conflicts with the other options", why));
+    }
+    if matches!(chosen, Chosen::Shared(_)) && order != EventOrder::All {
+        let why = "where jobs share processors, a pass follows all events of an instant: --event-order all";
+        return Err(refused("--event-order conflicts with the policy", why));
+    }
     let (jobs, procs, dropped, cut_to_estimate) = jobs(options)?;
     say_left_out(&dropped.by_reason());
-    let (policy, order) = (options.policy, options.event_order);
     let start = Instant::now();
-    let schedule = match options.fair_share {
-        None => simulate(&jobs, procs, policy, order),
-        Some(fair) if (policy, order) == (Policy::Easy, EventOrder::All) => simulate_fair(&jobs, procs, fair),
-        Some(_) => {
-            let why = "the order of a queue by fair share is simulated with --policy easy --event-order all";
-            return Err(Failure::explained(
-                2,
-                "--fair-share conflicts with the other options",
-                why,
-                "use those, or leave it out",
-            ));
-        }
+    let schedule = match (&chosen, options.fair_share) {
+        (Chosen::Space(_), Some(fair)) => simulate_fair(&jobs, procs, fair),
+        (Chosen::Space(policy), None) => simulate(&jobs, procs, *policy, order),
+        (Chosen::Shared(sharing), _) => simulate_shared(&jobs, procs, sharing),
     };
+    if schedule.end_us.contains(&u64::MAX) {
+        let why = "jobs would end after the end of the clock, in 584,000 years";
+        return Err(Failure::explained(EXIT_REFUSED, "the schedule is too long", why, "check the times of the trace"));
+    }
     let wall_s = start.elapsed().as_secs_f64();
     let Some(summary) = summarise(&jobs, procs, &schedule) else {
         let what = format!("{}: no job can be scheduled", options.trace.display());
@@ -111,7 +116,11 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
     let trace = options.trace.display().to_string();
     let output = Output {
         trace: &trace,
-        policy: policy.name(),
+        policy: chosen.name(),
+        sharing: match chosen {
+            Chosen::Space(_) => None,
+            Chosen::Shared(sharing) => Some(sharing),
+        },
         event_order: if order == EventOrder::All { "all" } else { "one" },
         fair_share: options.fair_share.is_some(),
         procs,

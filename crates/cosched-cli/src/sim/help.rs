@@ -11,7 +11,7 @@ Examples:
 pub(crate) const RUN: &str = "\
 The list of jobs is CSV with the header arrival_s,tasks,exec_s,type; types are J1 to J6 of Zhang et al. 2000, Table 2. \
 A fifth column, class (express, interactive, batch or standby), counts with the strategy live.
-Strategies: GS, Local, SB, SY, DCS, PB, DCS-SB, PB-SB, DCS-SY, PB-SY; paired-gang, soft-gang, auto; FCFS, EASY; \
+Strategies: GS, Local, SB, SY, DCS, PB, DCS-SB, PB-SB, DCS-SY, PB-SY; paired-gang, soft-gang, auto, FCS, COOP; FCFS, EASY; \
 live: the planner and the schedulers that the daemons run.
 
 Examples:
@@ -20,6 +20,7 @@ Examples:
   cosched sim run --strategy SB --jobs - --json < jobs.csv | jq .mean_response_s
   cosched sim run --strategy PB-SB --jobs jobs.csv --max-sim-s 60    the first minute only
   cosched sim run --strategy soft-gang --model linux --jobs jobs.csv  on fair schedulers
+  cosched sim run --strategy FCS --quantum-ms 50 --jobs jobs.csv      gangs only where needed
   cosched sim run --strategy live --cpus-per-node 16 --quantum-ms 50 --sharing paired --jobs jobs.csv
   cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
 

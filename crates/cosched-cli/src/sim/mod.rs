@@ -18,6 +18,7 @@ mod progress;
 mod replications;
 mod report;
 mod run;
+mod sharing;
 mod sweep;
 mod table;
 mod whatif;

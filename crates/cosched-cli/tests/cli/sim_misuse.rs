@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::Write;
 
-const STRATEGIES: [&str; 15] = [
+const STRATEGIES: [&str; 17] = [
     "GS",
     "Local",
     "SB",
@@ -20,6 +20,8 @@ const STRATEGIES: [&str; 15] = [
     "paired-gang",
     "soft-gang",
     "auto",
+    "FCS",
+    "COOP",
     "FCFS",
     "EASY",
 ];

@@ -80,6 +80,44 @@ fn backfill_prints_what_comparisons_need() {
 }
 
 #[test]
+fn policies_that_share_have_options_of_their_own() {
+    let place = Place::new();
+    let csv = place.path("jobs.csv");
+    let backfill = |words: &[&str]| place.output(&[&["sim", "backfill", "--trace", LOG, "--policy"], words].concat());
+    let flow = |words: &[&str]| {
+        let found = json(&backfill(&[words, &["--json", "--jobs-csv", csv.to_str().unwrap()]].concat()));
+        assert_eq!(found["policy"], words[0]);
+        (found["mean_flow_s"].as_f64().unwrap(), found["sharing"].clone())
+    };
+    let (easy, nothing) = flow(&["easy"]);
+    assert!(nothing.is_null());
+    let (one_row, sharing) = flow(&["soft-gang", "--rows", "1", "--slot", "10ms"]);
+    assert_eq!((one_row, &sharing["slot_us"]), (easy, &10_000.into()));
+    assert!(
+        std::fs::read_to_string(&csv).unwrap().lines().nth(1).unwrap().ends_with(",,-1,"),
+        "no processors are told"
+    );
+    assert_eq!(flow(&["malleable", "--malleable-part", "0"]).0, easy);
+    for policy in ["conservative", "oversubscribe", "round-robin", "malleable", "soft-gang"] {
+        assert!(flow(&[policy]).0 > 0.0, "{policy}");
+    }
+    for (words, part) in [
+        (vec!["easy", "--rows", "2"], "--rows means nothing to --policy easy"),
+        (vec!["malleable", "--slot", "1s"], "it takes --malleable-part, --sizes"),
+        (vec!["soft-gang", "--slot", "1ms", "--switch", "1ms"], "no longer than its switch"),
+        (vec!["malleable", "--sizes", "2"], "it is two parts"),
+        (vec!["malleable", "--sizes", "0.5,0.5"], "out of range"),
+        (vec!["round-robin", "--slot", "10ms"], "below a second"),
+        (vec!["soft-gang", "--event-order", "one"], "--event-order conflicts"),
+        (vec!["soft-gang", "--fair-share", "7d,1d"], "--fair-share conflicts"),
+    ] {
+        let output = backfill(&words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(part), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_explained() {
     let place = Place::new();
     let file = |name: &str, bytes: &[u8]| {

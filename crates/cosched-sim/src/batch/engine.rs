@@ -1,10 +1,11 @@
 //! The event loop: ends, submissions, and passes over the queue.
 
 use super::filter::BatchJob;
+use super::profile::{Profile, Reservation};
 use super::queue::Queue;
 use cosched_core::backfill::Hole;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,15 +19,21 @@ pub enum Policy {
     Easy,
     /// EASY with the candidates for backfilling in the order of their estimates, shortest first.
     EasySjbf,
+    /// Conservative backfilling: a later job may start if that delays none before it, according to the estimates.
+    Conservative,
 }
 
 impl Policy {
-    /// `fcfs`, `easy`, `easy-sjbf`.
+    /// All policies.
+    pub const ALL: [Policy; 4] = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf, Policy::Conservative];
+
+    /// `fcfs`, `easy`, `easy-sjbf`, `conservative`.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Fcfs => "fcfs",
             Policy::Easy => "easy",
             Policy::EasySjbf => "easy-sjbf",
+            Policy::Conservative => "conservative",
         }
     }
 }
@@ -41,9 +48,8 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Policy, String> {
-        let all = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf];
-        let found = all.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| format!("no batch policy '{text}'; there are fcfs, easy and easy-sjbf"))
+        let found = Policy::ALL.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| format!("no batch policy '{text}'; there are {}", Policy::ALL.map(Policy::name).join(", ")))
     }
 }
 
@@ -57,15 +63,26 @@ pub enum EventOrder {
     One,
 }
 
-/// When every job started, in the order of the jobs.
+/// When every job started and ended, in the order of the jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// Start times, µs.
     pub start_us: Vec<u64>,
+    /// End times, µs.
+    pub end_us: Vec<u64>,
+    /// Whether jobs share processors or change them, so that these cannot be told from the times.
+    pub shared: bool,
     /// ∫ idle processors dt while jobs waited, processor · µs.
     pub idle_while_waiting: u128,
     /// The number of passes over the queue: a measure of the work.
     pub passes: u64,
+}
+
+impl Schedule {
+    /// Room for the times of these jobs.
+    pub(super) fn of(jobs: usize) -> Schedule {
+        Schedule { start_us: vec![0; jobs], end_us: vec![0; jobs], ..Schedule::default() }
+    }
 }
 
 /// Schedules jobs, sorted by submission, on `procs` processors. No job may be larger than the machine or run longer than
@@ -77,25 +94,32 @@ pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder
         now: 0,
         free: procs,
         ends: BinaryHeap::new(),
-        promised: Vec::new(),
+        promised: Profile::default(),
+        reserved: BTreeMap::new(),
+        submitted: Vec::new(),
+        ended: false,
         queue: Queue::new(jobs, policy),
-        schedule: Schedule { start_us: vec![0; jobs.len()], ..Schedule::default() },
+        schedule: Schedule::of(jobs.len()),
     };
     machine.run(order);
     machine.schedule
 }
 
-struct Machine<'a> {
-    jobs: &'a [BatchJob],
+pub(super) struct Machine<'a> {
+    pub(super) jobs: &'a [BatchJob],
     policy: Policy,
-    now: u64,
-    free: u32,
+    pub(super) now: u64,
+    pub(super) free: u32,
     /// The running jobs and their end times.
     ends: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The running jobs' end times by their estimates, and their processors; the last to end first, so that ends are
-    /// cheap.
-    promised: Vec<(u64, u32, u32)>,
-    queue: Queue,
+    /// The ends of running jobs by their estimates, and the reservations (conservative).
+    pub(super) promised: Profile,
+    /// When waiting jobs are to start, in the order of submission (conservative).
+    pub(super) reserved: BTreeMap<u32, Reservation>,
+    /// Submitted since the last pass, and whether a job has ended since (conservative).
+    pub(super) submitted: Vec<u32>,
+    pub(super) ended: bool,
+    pub(super) queue: Queue,
     schedule: Schedule,
 }
 
@@ -105,7 +129,9 @@ impl Machine<'_> {
         loop {
             let end = self.ends.peek().map(|Reverse((time, _))| *time);
             let submit = self.jobs.get(next).map(|job| job.submit_us);
-            let Some(time) = end.into_iter().chain(submit).min() else { return };
+            // A reservation may begin when nothing ends: what was in its way moved forward.
+            let reserved = self.reserved.values().map(|reservation| reservation.at_us).min();
+            let Some(time) = end.into_iter().chain(submit).chain(reserved).min() else { return };
             self.pass_time(time);
             while self.ends.peek().is_some_and(|Reverse((end, _))| *end == time) {
                 self.end();
@@ -115,6 +141,9 @@ impl Machine<'_> {
             }
             while self.jobs.get(next).is_some_and(|job| job.submit_us == time) {
                 self.queue.push(next as u32, &self.jobs[next]);
+                if self.policy == Policy::Conservative {
+                    self.submitted.push(next as u32);
+                }
                 next += 1;
                 if order == EventOrder::One {
                     self.pass();
@@ -137,24 +166,25 @@ impl Machine<'_> {
         let Some(Reverse((_, job))) = self.ends.pop() else { return };
         let spec = &self.jobs[job as usize];
         self.free += spec.size;
-        let key = (self.schedule.start_us[job as usize] + spec.estimate_us, job);
-        let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
-        self.promised.remove(place);
+        self.promised.take(self.schedule.start_us[job as usize] + spec.estimate_us, spec.size);
+        self.ended = true;
     }
 
-    fn start(&mut self, job: u32) {
+    pub(super) fn start(&mut self, job: u32) {
         let spec = &self.jobs[job as usize];
         self.free -= spec.size;
         self.schedule.start_us[job as usize] = self.now;
+        self.schedule.end_us[job as usize] = self.now + spec.run_us;
         self.ends.push(Reverse((self.now + spec.run_us, job)));
-        let key = (self.now + spec.estimate_us, job);
-        let place = self.promised.partition_point(|(end, other, _)| (*end, *other) > key);
-        self.promised.insert(place, (key.0, job, spec.size));
+        self.promised.give(self.now + spec.estimate_us, spec.size);
     }
 
     /// Starts jobs from the head while they fit, then backfills.
     fn pass(&mut self) {
         self.schedule.passes += 1;
+        if self.policy == Policy::Conservative {
+            return self.pass_conservative();
+        }
         while let Some(head) = self.queue.head() {
             let size = self.jobs[head as usize].size;
             if size > self.free {
@@ -170,8 +200,7 @@ impl Machine<'_> {
 
     /// One scan: a job starts if it fits now and either ends by the shadow time or needs no more than is left over then.
     fn backfill(&mut self, head: u32, head_size: u32) {
-        let ends = self.promised.iter().rev().map(|(end, _, procs)| (*end, u64::from(*procs)));
-        let mut hole = Hole::beside(head_size.into(), self.free.into(), self.now, ends);
+        let mut hole = Hole::beside(head_size.into(), self.free.into(), self.now, self.promised.ends());
         let mut from = 0;
         while let Some((job, next)) = self.queue.next_fitting(from, &hole) {
             from = next;

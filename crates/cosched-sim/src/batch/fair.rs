@@ -21,7 +21,7 @@ pub fn simulate_fair(jobs: &[BatchJob], procs: u32, fair: FairShare) -> Schedule
         running: Vec::new(),
         waiting: Vec::new(),
         used: BTreeMap::new(),
-        schedule: Schedule { start_us: vec![0; jobs.len()], ..Schedule::default() },
+        schedule: Schedule::of(jobs.len()),
     };
     machine.run();
     machine.schedule
@@ -47,7 +47,7 @@ impl Machine<'_> {
     fn run(&mut self) {
         let mut next = 0;
         loop {
-            let end = self.running.iter().map(|job| self.end_of(*job)).min();
+            let end = self.running.iter().map(|job| self.schedule.end_us[*job as usize]).min();
             let submit = self.jobs.get(next).map(|job| job.submit_us);
             let Some(now) = end.into_iter().chain(submit).min() else { return };
             if !self.waiting.is_empty() {
@@ -63,10 +63,6 @@ impl Machine<'_> {
         }
     }
 
-    fn end_of(&self, job: u32) -> u64 {
-        self.schedule.start_us[job as usize] + self.jobs[job as usize].run_us
-    }
-
     /// Processor time of a job so far, ms.
     fn held_ms(&self, job: u32) -> u64 {
         let held_us = self.now - self.schedule.start_us[job as usize];
@@ -74,7 +70,8 @@ impl Machine<'_> {
     }
 
     fn end(&mut self) {
-        let over: Vec<u32> = self.running.iter().copied().filter(|job| self.end_of(*job) == self.now).collect();
+        let ends = |job: &u32| self.schedule.end_us[*job as usize] == self.now;
+        let over: Vec<u32> = self.running.iter().copied().filter(ends).collect();
         self.running.retain(|job| !over.contains(job));
         for job in over {
             let (more, now) = (self.held_ms(job), time(self.now));
@@ -113,6 +110,7 @@ impl Machine<'_> {
             if starts {
                 self.free -= size;
                 self.schedule.start_us[job as usize] = self.now;
+                self.schedule.end_us[job as usize] = self.now + self.jobs[job as usize].run_us;
                 self.running.push(job);
             }
             match &mut hole {

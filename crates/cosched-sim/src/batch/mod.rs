@@ -1,14 +1,17 @@
-//! Batch scheduling (space sharing) of a log: what operators use today, and what coscheduling is compared with.
+//! Batch scheduling of a log: what operators use today, by space sharing, and what is proposed instead ([`shared`]).
 //!
 //! At each instant all ends come first, then all submissions, then one pass over the queue (docs/workloads.md, Backfilling):
 //! the order alone changes mean slowdowns by per cents, so it is fixed, and named in every result.
 
+mod conservative;
 mod engine;
 mod fair;
 mod filter;
 mod places;
+mod profile;
 mod queue;
 mod report;
+mod shared;
 mod summary;
 
 pub use cosched_core::cluster::FairShare;
@@ -17,6 +20,7 @@ pub use fair::simulate_fair;
 pub use filter::{BatchJob, Dropped, Filter};
 pub use places::{Places, allocate};
 pub use report::write_jobs_csv;
+pub use shared::{Malleable, Oversubscribe, ROWS_MAX, RoundRobin, Sharing, SoftGang, simulate_shared};
 pub use summary::{Summary, summarise};
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub fn allocate(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Vec<Place
             places[ended].iter().for_each(|interval| give(&mut free, *interval));
         }
         places[job] = take(&mut free, jobs[job].size);
-        ends.push(Reverse((start + jobs[job].run_us, job)));
+        ends.push(Reverse((schedule.end_us[job], job)));
     }
     places
 }
@@ -68,7 +68,8 @@ mod tests {
         let job =
             |submit_us, size, run_us| BatchJob { number: 0, user: 0, submit_us, size, run_us, estimate_us: run_us };
         let jobs = [job(0, 1, 10), job(0, 1, 5), job(0, 2, 10), job(0, 1, 5), job(5, 2, 5), job(10, 5, 1)];
-        let schedule = Schedule { start_us: vec![0, 0, 0, 0, 5, 10], ..Schedule::default() };
+        let (start_us, end_us) = (vec![0, 0, 0, 0, 5, 10], vec![10, 5, 10, 5, 10, 11]);
+        let schedule = Schedule { start_us, end_us, ..Schedule::default() };
         let texts: Vec<String> =
             allocate(&jobs, 5, &schedule).iter().map(|places| crate::metrics::words_of(places)).collect();
         assert_eq!(texts, ["0", "1", "2-3", "4", "1 4", "0-4"]);

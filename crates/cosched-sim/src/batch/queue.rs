@@ -34,7 +34,7 @@ pub(super) struct Queue {
     /// The leaf of each job and the job of each leaf.
     leaf_of: Vec<u32>,
     job_of: Vec<u32>,
-    /// Node i has the children 2i and 2i + 1; leaves begin at `leaves`. Empty if nothing is ever backfilled.
+    /// Node i has the children 2i and 2i + 1; leaves begin at `leaves`. Empty if it is never scanned.
     tree: Vec<Least>,
     leaves: usize,
 }
@@ -52,7 +52,8 @@ impl Queue {
             leaf_of[*job as usize] = leaf;
         }
         let leaves = jobs.len().next_power_of_two();
-        let tree = if policy == Policy::Fcfs { Vec::new() } else { vec![NO_JOB; 2 * leaves] };
+        let scans = matches!(policy, Policy::Easy | Policy::EasySjbf);
+        let tree = if scans { vec![NO_JOB; 2 * leaves] } else { Vec::new() };
         Queue { waiting: vec![false; jobs.len()], count: 0, head: 0, leaf_of, job_of, tree, leaves }
     }
 

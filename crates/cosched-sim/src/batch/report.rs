@@ -6,7 +6,8 @@ use super::places::allocate;
 use crate::metrics::{JOBS_CSV_HEADER, words_of};
 use std::io::{self, Write};
 
-/// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed.
+/// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed. Where jobs share processors or change them,
+/// `allocated_resources` is empty.
 ///
 /// # Errors
 /// An error of the writer, such as a full disk.
@@ -21,10 +22,10 @@ pub fn write_jobs_csv(
     // A comma or a quote in a name must not become a column.
     let workload: String =
         workload.chars().map(|c| if c == ',' || c == '"' || c.is_control() { '_' } else { c }).collect();
-    let places = allocate(jobs, procs, schedule);
-    for ((job, start), places) in jobs.iter().zip(&schedule.start_us).zip(&places) {
+    let places = if schedule.shared { Vec::new() } else { allocate(jobs, procs, schedule) };
+    let times = schedule.start_us.iter().zip(&schedule.end_us);
+    for (place, (job, (start, finish))) in jobs.iter().zip(times).enumerate() {
         let seconds = |us: u64| us as f64 / 1e6;
-        let finish = start + job.run_us;
         // The machine ends a job at its estimate.
         let (success, state) = if job.run_us < job.estimate_us {
             (1, "COMPLETED_SUCCESSFULLY")
@@ -41,11 +42,11 @@ pub fn write_jobs_csv(
             job.size,
             seconds(job.estimate_us),
             seconds(*start),
-            seconds(job.run_us),
-            seconds(finish),
+            seconds(finish - start),
+            seconds(*finish),
             seconds(start - job.submit_us),
             turnaround / seconds(job.run_us),
-            words_of(places),
+            places.get(place).map_or(String::new(), |places| words_of(places)),
         )?;
     }
     out.flush()

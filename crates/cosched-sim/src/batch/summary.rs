@@ -43,31 +43,29 @@ pub struct Summary {
 pub fn summarise(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Option<Summary> {
     let seconds = |us: u64| us as f64 / 1e6;
     let first = jobs.first()?.submit_us;
-    let starts = || jobs.iter().zip(&schedule.start_us);
-    let last = starts().map(|(job, start)| start + job.run_us).max()?;
+    let times = || jobs.iter().zip(schedule.start_us.iter().zip(&schedule.end_us));
+    let last = *schedule.end_us.iter().max()?;
     let makespan_s = seconds(last - first);
     let n = jobs.len() as f64;
-    let flow_s = |job: &BatchJob, start: u64| seconds(start + job.run_us - job.submit_us);
-    let mean = |of: &dyn Fn(&BatchJob, u64) -> f64| starts().map(|(job, start)| of(job, *start)).sum::<f64>() / n;
+    let flow_s = |job: &BatchJob, end: u64| seconds(end - job.submit_us);
+    let mean = |of: &dyn Fn(&BatchJob, u64) -> f64| times().map(|(job, (_, end))| of(job, *end)).sum::<f64>() / n;
     let bounded = |job: &BatchJob| seconds(job.run_us).max(BOUND_S);
-    let mut slowdowns: Vec<f64> = starts().map(|(job, start)| (flow_s(job, *start) / bounded(job)).max(1.0)).collect();
+    let mut slowdowns: Vec<f64> = times().map(|(job, (_, end))| (flow_s(job, *end) / bounded(job)).max(1.0)).collect();
     let avebsld = slowdowns.iter().sum::<f64>() / n;
     slowdowns.sort_by(f64::total_cmp);
     let capacity = f64::from(procs) * makespan_s;
     Some(Summary {
         jobs_used: jobs.len() as u64,
-        mean_wait_s: mean(&|job, start| seconds(start - job.submit_us)),
+        mean_wait_s: times().map(|(job, (start, _))| seconds(start - job.submit_us)).sum::<f64>() / n,
         mean_flow_s: mean(&flow_s),
-        max_flow_s: starts().map(|(job, start)| flow_s(job, *start)).fold(0.0, f64::max),
-        mean_slowdown: mean(&|job, start| flow_s(job, start) / seconds(job.run_us)),
+        max_flow_s: times().map(|(job, (_, end))| flow_s(job, *end)).fold(0.0, f64::max),
+        mean_slowdown: mean(&|job, end| flow_s(job, end) / seconds(job.run_us)),
         avebsld,
         median_bsld: quantile(&slowdowns, 0.5),
         p95_bsld: quantile(&slowdowns, 0.95),
         p99_bsld: quantile(&slowdowns, 0.99),
         max_bsld: quantile(&slowdowns, 1.0),
-        mean_bsld_per_processor: mean(&|job, start| {
-            (flow_s(job, start) / (f64::from(job.size) * bounded(job))).max(1.0)
-        }),
+        mean_bsld_per_processor: mean(&|job, end| (flow_s(job, end) / (f64::from(job.size) * bounded(job))).max(1.0)),
         utilization: mean(&|job, _| f64::from(job.size) * seconds(job.run_us)) * n / capacity,
         makespan_s,
         loss_of_capacity: schedule.idle_while_waiting as f64 / 1e6 / capacity,

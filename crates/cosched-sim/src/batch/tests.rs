@@ -79,8 +79,8 @@ proptest! {
     }
 
     #[test]
-    fn no_schedule_uses_more_than_there_is(jobs in any_jobs(6), policy in 0..3_usize, one in any::<bool>()) {
-        let policy = [Policy::Fcfs, Policy::Easy, Policy::EasySjbf][policy];
+    fn no_schedule_uses_more_than_there_is(jobs in any_jobs(6), policy in 0..4_usize, one in any::<bool>()) {
+        let policy = Policy::ALL[policy];
         let order = if one { EventOrder::One } else { EventOrder::All };
         let schedule = simulate(&jobs, 6, policy, order);
         for (job, start) in jobs.iter().zip(&schedule.start_us) {
@@ -105,7 +105,7 @@ proptest! {
 
 #[test]
 fn policies_have_names() {
-    for policy in [Policy::Fcfs, Policy::Easy, Policy::EasySjbf] {
+    for policy in Policy::ALL {
         assert_eq!(policy.to_string().to_uppercase().parse(), Ok(policy));
     }
     assert!("sjf".parse::<Policy>().unwrap_err().contains("easy-sjbf"));
@@ -188,4 +188,48 @@ fn who_has_used_little_comes_first_by_fair_share() {
     };
     assert_eq!(starts(0), [0, 1, 2, 3]);
     assert_eq!(starts(hour), [0, 2, 3, 1]);
+}
+
+/// Each job in the order of submission takes the earliest time that is left, on a list of the processors in use at each µs.
+fn naive_conservative(jobs: &[BatchJob], procs: u32) -> Vec<u64> {
+    let mut used = [0_u32; 4000];
+    let mut place = |job: &BatchJob| {
+        let fits = |start: &u64| {
+            let (start, end) = (*start as usize, (*start + job.estimate_us) as usize);
+            used[start..end].iter().all(|used| used + job.size <= procs)
+        };
+        let start = (job.submit_us..).find(fits).unwrap();
+        used[start as usize..(start + job.estimate_us) as usize].iter_mut().for_each(|used| *used += job.size);
+        start
+    };
+    jobs.iter().map(&mut place).collect()
+}
+
+proptest! {
+    #[test]
+    fn conservative_places_are_the_earliest_while_estimates_hold(jobs in any_jobs(8)) {
+        let jobs: Vec<BatchJob> = jobs.iter().map(|job| BatchJob { run_us: job.estimate_us, ..*job }).collect();
+        let starts = simulate(&jobs, 8, Policy::Conservative, EventOrder::All).start_us;
+        prop_assert_eq!(starts, naive_conservative(&jobs, 8));
+    }
+
+    /// `conservative.rs` asserts it at each start.
+    #[test]
+    fn no_job_starts_after_its_first_reservation(jobs in any_jobs(8), one in any::<bool>()) {
+        let order = if one { EventOrder::One } else { EventOrder::All };
+        let starts = simulate(&jobs, 8, Policy::Conservative, order).start_us;
+        prop_assert!(starts.iter().zip(&jobs).all(|(start, job)| *start >= job.submit_us));
+    }
+}
+
+#[test]
+fn conservative_backfilling_delays_no_job_where_easy_delays_one() {
+    // Of 4 processors 3 run until 100. The head needs 2 from then on, the third all 4 at 150. EASY lets the fourth start beside the head.
+    let jobs = [job(0, 3, 100, 100), job(1, 2, 50, 50), job(2, 4, 10, 10), job(3, 1, 200, 200)];
+    let starts = |policy| {
+        let schedule = simulate(&jobs, 4, policy, EventOrder::All);
+        schedule.start_us.iter().map(|us| us / 1_000_000).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(Policy::Easy), [0, 100, 203, 3]);
+    assert_eq!(starts(Policy::Conservative), [0, 100, 150, 160]);
 }

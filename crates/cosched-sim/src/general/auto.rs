@@ -8,6 +8,7 @@
 
 use super::engine::{Doing, Sim};
 use super::gang::Gang;
+use super::grain::Needs;
 use super::process::{Pid, State, Step};
 use crate::observe::Observer;
 use crate::strategy::Strategy;
@@ -20,7 +21,7 @@ const WINDOW_NS_MIN: u64 = 200_000_000;
 #[derive(Debug)]
 pub(super) struct Watched {
     auto: Auto,
-    row: usize,
+    pub(super) row: usize,
     /// When the window and the present turn began for it.
     window_ns: u64,
     turn_ns: u64,
@@ -76,6 +77,9 @@ impl<O: Observer> Sim<'_, O> {
         if let Some((wait, _)) = self.jobs[pid.job as usize].processes[pid.task as usize].told {
             return wait;
         }
+        if self.is_flexible() {
+            return if self.needs(pid) == Needs::Coscheduled { Wait::Busy } else { Wait::SpinBlock };
+        }
         let job = &self.jobs[pid.job as usize];
         if self.is_auto() { job.watched.choice().wait } else { job.work.own().wait.unwrap_or_else(|| self.wait()) }
     }
@@ -108,6 +112,9 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn watch_cpu(&mut self, pid: Pid, ns: u64) {
         if self.is_live() {
             return self.sample(pid, ns);
+        }
+        if self.is_flexible() {
+            return self.grain_cpu(pid, ns);
         }
         if !self.is_auto() || self.is_guest(pid) {
             return;

@@ -240,7 +240,7 @@ impl Config {
 
     /// Whether idle CPUs of a gang's quantum are lent.
     pub(super) fn lends(&self) -> bool {
-        matches!(self.params.strategy, Strategy::PairedGang | Strategy::SoftGang)
+        matches!(self.params.strategy, Strategy::PairedGang | Strategy::SoftGang | Strategy::Fcs)
     }
 
     /// A message's time on the wire (D9 for 4096 bytes; linear).

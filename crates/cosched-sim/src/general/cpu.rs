@@ -224,8 +224,9 @@ impl<O: Observer> Sim<'_, O> {
             Step::Compute { left_ns } | Step::Message { left_ns, .. } => self.begin(cpu, Doing::User, Some(left_ns)),
             Step::Receive { from, spun_ns, yielded } => {
                 if let Some(bytes) = process.take(from) {
-                    let waited = process.end_wait().is_some();
-                    self.jobs[pid.job as usize].watched.waits += u64::from(waited);
+                    let waited_ns = process.end_wait();
+                    self.jobs[pid.job as usize].watched.waits += u64::from(waited_ns.is_some());
+                    self.grain_received(pid, waited_ns.unwrap_or(0));
                     return self.message_cpu(pid, from, bytes, None);
                 }
                 let left_ns = self.spin_limit_ns(pid, from, yielded).map(|limit| limit.saturating_sub(spun_ns));

@@ -72,7 +72,8 @@ pub trait Custom {
 
 /// Says on which strategies none can be built: these take decisions of their own everywhere.
 pub(super) fn check(params: &Params) -> Result<(), ParamsError> {
-    if params.strategy.is_gang() || matches!(params.strategy, Strategy::Dynamic(..)) {
+    let decides = params.strategy == Strategy::Fcs;
+    if params.strategy.is_gang() && !decides || matches!(params.strategy, Strategy::Dynamic(..)) {
         return Ok(());
     }
     let what = format!("a custom strategy is based on {}", params.strategy);

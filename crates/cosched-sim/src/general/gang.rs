@@ -2,6 +2,7 @@
 
 use super::engine::{Doing, Sim, Work};
 use super::event::Kind;
+use super::grain::Needs;
 use super::process::{Pid, State};
 use crate::observe::Observer;
 use crate::strategy::Strategy;
@@ -24,6 +25,8 @@ pub(super) struct Gang {
     matrix: Matrix,
     current: usize,
     phase: Phase,
+    /// When the present quantum began.
+    began_ns: u64,
     /// Incremented with each quantum, so that the end events of cancelled ones can be recognised.
     generation: u64,
     /// A job has come into an empty matrix: its quantum begins when it starts.
@@ -34,7 +37,7 @@ impl Gang {
     pub(super) fn new(columns: u32) -> Gang {
         let machine = cosched_core::Node { id: NodeId(0), cpus: columns };
         let matrix = Matrix::new(&[machine]);
-        Gang { matrix, current: 0, phase: Phase::Stopped, generation: 0, begins: false }
+        Gang { matrix, current: 0, phase: Phase::Stopped, began_ns: 0, generation: 0, begins: false }
     }
 
     /// Puts a job into the first row with room; returns its columns, ascending.
@@ -89,6 +92,10 @@ impl Gang {
         self.current
     }
 
+    pub(super) fn began_ns(&self) -> u64 {
+        self.began_ns
+    }
+
     pub(super) fn has_turn(&self, row: usize) -> bool {
         self.phase == Phase::Quantum && self.current == row
     }
@@ -124,6 +131,9 @@ impl<O: Observer> Sim<'_, O> {
         if gang.phase != Phase::Quantum {
             return None;
         }
+        if self.is_flexible() {
+            return self.pick_flexible(gang, cpu);
+        }
         let rows = gang.matrix.rows().len();
         let host = self.ready_in_cell(gang, gang.current, cpu);
         host.or_else(|| match self.params.strategy {
@@ -141,7 +151,7 @@ impl<O: Observer> Sim<'_, O> {
         process.is_some_and(|process| process.state == State::Ready).then_some(pid)
     }
 
-    fn in_cell(&self, gang: &Gang, row: usize, cpu: usize) -> Option<Pid> {
+    pub(super) fn in_cell(&self, gang: &Gang, row: usize, cpu: usize) -> Option<Pid> {
         let job = gang.cell(row, cpu)?;
         let task = self.jobs[job as usize].places.binary_search(&(cpu as u32)).ok()?;
         Some(Pid { job, task: task as u32 })
@@ -150,7 +160,8 @@ impl<O: Observer> Sim<'_, O> {
     /// Whether a CPU runs a guest and the process in its own cell is ready.
     pub(super) fn host_is_ready(&self, cpu: usize) -> bool {
         let Some(gang) = self.gang.as_ref().filter(|gang| gang.phase == Phase::Quantum) else { return false };
-        self.ready_in_cell(gang, gang.current, cpu).is_some()
+        let claims = |pid| !self.is_flexible() || self.needs(pid) != Needs::Loose;
+        self.ready_in_cell(gang, gang.current, cpu).is_some_and(claims)
     }
 
     /// A process of a gang has become ready: if its CPU is lent, it takes it back.
@@ -170,10 +181,11 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    fn begin_quantum(&mut self) {
+    pub(super) fn begin_quantum(&mut self) {
         let readings = self.params.readings;
         let Some(gang) = &mut self.gang else { return };
         gang.phase = Phase::Quantum;
+        gang.began_ns = self.now_ns;
         gang.generation += 1;
         let (stamp, row) = (gang.generation, gang.current);
         let switch_ns = if readings.switch_in_quantum { self.params.switch_ns } else { 0 };
@@ -207,8 +219,13 @@ impl<O: Observer> Sim<'_, O> {
         }
         let (current, usual) = (gang.current, gang.next(rows_max, empty_rows));
         let next = self.ask_row(current, usual);
+        if self.is_flexible() {
+            self.judge_row();
+        }
         if next == current {
             self.begin_quantum();
+        } else if self.is_flexible() && !self.switch_together(next) {
+            self.pass_turn(next);
         } else {
             self.begin_switch(next);
         }

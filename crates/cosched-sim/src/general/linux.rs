@@ -8,10 +8,12 @@ use super::engine::{Doing, Effect, Sim, Work};
 use super::process::{Pid, State};
 use crate::draw::{Draws, skewed_ns};
 use crate::observe::Observer;
+use crate::strategy::Strategy;
 
 impl<O: Observer> Sim<'_, O> {
     pub(super) fn is_fair(&self) -> bool {
-        !self.params.strategy.is_gang() && (self.config.model == NodeModel::Linux || self.is_live())
+        let own = self.params.strategy.is_gang() || self.params.strategy == Strategy::Coop;
+        !own && (self.config.model == NodeModel::Linux || self.is_live())
     }
 
     /// The length of the next slice on a node.

@@ -1,5 +1,6 @@
 //! A process: one task of a job on its node.
 
+use super::grain::Grain;
 use crate::draw::Draws;
 use crate::program::{Code, Op, Span};
 use cosched_core::wait::spin::{Ended, SpinRule};
@@ -99,6 +100,8 @@ pub(super) struct Process {
     /// Whether a custom strategy was asked how it waits in that receive, and what it said: how, and how long it spins first.
     pub(super) asked: bool,
     pub(super) told: Option<(Wait, u64)>,
+    /// What flexible coscheduling has seen of it.
+    pub(super) grain: Grain,
     /// Finds its spin time, unless that is fixed.
     spin: Option<Box<SpinRule>>,
 }
@@ -129,6 +132,7 @@ impl Process {
             waited: (0, false),
             asked: false,
             told: None,
+            grain: Grain::default(),
             spin: spin.map(Box::new),
         }
     }

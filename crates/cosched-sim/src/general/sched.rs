@@ -5,6 +5,7 @@ use super::event::Kind;
 use super::levels::{TOP, quantum_ns};
 use super::process::{Mark, Pid, State, Step};
 use crate::observe::{Decision, Observer};
+use crate::strategy::Strategy;
 use cosched_core::{Look, OnArrival, boost_candidate, yield_level};
 
 /// The number of ticks after which all processes are raised (D24).
@@ -53,6 +54,8 @@ impl<O: Observer> Sim<'_, O> {
             self.book_node(node);
             self.nodes[node].fair.add_woken(pid, lag_ns, self.config.linux.slice_ns);
             self.check_preemption(pid);
+        } else if self.params.strategy == Strategy::Coop {
+            self.nodes[node].levels.push_tail(TOP, pid);
         } else {
             self.nodes[node].levels.push_head(TOP, pid);
         }
@@ -155,6 +158,9 @@ impl<O: Observer> Sim<'_, O> {
     /// switch: it cannot be interrupted (D6). During kernel work the process loses its place, and the work continues.
     fn schedule(&mut self, cpu: usize) {
         let Some(pid) = self.cpus[cpu].current else { return };
+        if self.params.strategy == Strategy::Coop {
+            return;
+        }
         if self.is_fair() || self.is_guest(pid) {
             return self.reschedule_node(self.cpus[cpu].node);
         }

@@ -5,6 +5,7 @@ mod auto;
 mod beyond;
 mod by_hand;
 mod custom;
+mod flexible;
 mod laws;
 mod live;
 mod messages;
