@@ -8,6 +8,7 @@ mod custom;
 mod laws;
 mod live;
 mod messages;
+mod platform;
 mod programs;
 
 use super::{Config, Own, ProgramJob, Work, run, simulate as simulate_all};
