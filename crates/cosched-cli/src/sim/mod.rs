@@ -1,6 +1,7 @@
 //! `cosched sim`: simulate instead of run.
 
 mod backfill;
+mod batsim;
 mod cells;
 mod compare;
 mod costs;
@@ -12,6 +13,7 @@ mod model;
 mod output;
 mod parquet;
 mod pipeline;
+mod platform;
 mod program;
 mod progress;
 mod replications;
@@ -50,6 +52,8 @@ pub(crate) enum SimCommand {
     Report(Box<report::Report>),
     /// Schedule a trace like a batch system: first come, first served, or backfilling
     Backfill(backfill::Backfill),
+    /// Simulate a workload of Batsim with its computation and messages
+    Batsim(Box<batsim::Batsim>),
     /// Predict the jobs of the running daemon, under its policy and under others
     Whatif(Box<whatif::WhatIf>),
 }
@@ -64,6 +68,7 @@ pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
         SimCommand::Sweep(options) => sweep::sweep(context, options),
         SimCommand::Report(options) => report::report(context, options),
         SimCommand::Backfill(options) => backfill::backfill(context, options),
+        SimCommand::Batsim(options) => batsim::run(context, options),
         SimCommand::Whatif(options) => whatif::whatif(context, options),
     }
 }
