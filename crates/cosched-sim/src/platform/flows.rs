@@ -284,8 +284,8 @@ mod tests {
             let mut now_ns = 0;
             let mut ended = 0;
             for number in 0..specs.len() * 3 {
-                if let Some(spec) = specs.get(number) {
-                    flows.start(now_ns, wanted(spec, sizes[number]), number);
+                if let Some((spec, size)) = specs.get(number).zip(sizes.get(number)) {
+                    flows.start(now_ns, wanted(spec, *size), number);
                     flows.share(now_ns);
                 }
                 if let Some(next_ns) = flows.next_end_ns().filter(|_| number % 3 != 0) {

@@ -81,7 +81,7 @@ impl<W: Write> PajeTrace<W> {
                 writeln!(out, "6 {start} S n{node}c{cpu} idle")?;
             }
         }
-        self.events.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        self.events.sort_by_key(|(time_ns, begins, _)| (*time_ns, *begins));
         for (time_ns, _, event) in &self.events {
             let (number, rest) = event.split_at(1);
             writeln!(out, "{number} {}{rest}", seconds(*time_ns))?;

@@ -68,6 +68,8 @@ pub fn read_batsim(input: impl Read, flops: Option<f64>) -> Result<BatsimWorkloa
     Ok(workload)
 }
 
+type Parts<'a> = (u32, &'a Vec<Value>, &'a serde_json::Map<String, Value>);
+
 /// A file that is JSON.
 pub(super) struct Root(Value);
 
@@ -81,7 +83,7 @@ impl Root {
     }
 
     /// Processors, jobs, profiles.
-    pub(super) fn parts(&self) -> Result<(u32, &Vec<Value>, &serde_json::Map<String, Value>), BatsimError> {
+    pub(super) fn parts(&self) -> Result<Parts<'_>, BatsimError> {
         let procs = self.0["nb_res"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
         let procs = procs.ok_or(BatsimError::Missing("nb_res"))?;
         let jobs = self.0["jobs"].as_array().ok_or(BatsimError::Missing("jobs"))?;
