@@ -4,10 +4,13 @@
 use cosched_sim::batch::{
     EventOrder, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, simulate, simulate_shared, summarise,
 };
-use cosched_sim::workload::batsim::{read_batsim, write_batsim};
+use cosched_sim::general::{Config, ProgramJob, Work, simulate_on};
+use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
+use cosched_sim::workload::batsim::{read_batsim, read_batsim_programs, write_batsim};
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
 use cosched_sim::workload::{read_jobs, write_jobs};
+use cosched_sim::{Params, Silent};
 
 /// A trace: reader, statistics, backfilling, writer.
 pub fn swf(data: &[u8]) {
@@ -50,9 +53,43 @@ pub fn job_list(data: &[u8]) {
 
 /// A Batsim workload: reader and writer.
 pub fn batsim(data: &[u8]) {
+    let _ = read_batsim_programs(data, 1e9);
     let Ok(workload) = read_batsim(data, Some(1e9)) else { return };
     let mut written = Vec::new();
     write_batsim(&mut written, workload.procs, &workload.jobs).unwrap();
     let again = read_batsim(&written[..], None).unwrap();
     assert_eq!((again.procs, again.jobs), (workload.procs, workload.jobs));
+}
+
+/// A platform as TOML.
+pub fn platform_toml(data: &[u8]) {
+    platform(data, read_toml);
+}
+
+/// A platform as XML.
+pub fn platform_xml(data: &[u8]) {
+    platform(data, read_xml);
+}
+
+/// Reads, and sends messages between all hosts.
+fn platform(data: &[u8], read: fn(&str) -> Result<Platform, PlatformError>) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(platform) = read(text) else { return };
+    let hosts = platform.hosts().len() as u32;
+    if hosts > 100 {
+        return;
+    }
+    let program = std::sync::Arc::new("compute 1us; exchange 1d 1kB; barrier".parse().unwrap());
+    let _: &std::sync::Arc<cosched_sim::program::Program> = &program;
+    let job = ProgramJob {
+        arrival_ns: 0,
+        tasks: hosts,
+        program,
+        estimate_ns: None,
+        class: cosched_sim::Class::Batch,
+        own: cosched_sim::general::Own::default(),
+    };
+    let params = Params { end_ns: Some(1_000_000), ..Params::paper("SB".parse().unwrap(), hosts) };
+    let config = Config::paper(params);
+    let _ = simulate_on(&config, Some(&platform), &[Work::Program(job)], &mut Silent, &mut |_| true);
 }

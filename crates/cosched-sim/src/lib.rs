@@ -14,6 +14,7 @@ mod outcome;
 pub mod paper;
 mod params;
 pub mod pipeline;
+pub mod platform;
 pub mod program;
 pub mod report;
 mod strategy;

@@ -14,6 +14,32 @@ const BATSIM: &[u8] = br#"{"nb_res": 4, "jobs": [{"id": "7", "subtime": 1.5, "wa
     "delay": 3.25}, "h": {"type": "parallel_homogeneous", "cpu": 5e9, "com": 1}, "c": {"type": "composed", "repeat": 3,
     "seq": ["d", "h"]}}}"#;
 
+const TOML: &[u8] = br#"model = "CM02"
+[[cluster]]
+name = "a"
+hosts = 3
+speed = "1Gf"
+bandwidth = "125MBps"
+latency = "50us"
+backbone = { bandwidth = "1GBps", latency = "1us" }
+[[cluster]]
+name = "b"
+speed = "2Gf"
+bandwidth = "1Gbps"
+latency = "1us"
+fat-tree = [[2, 1, 1], [2, 2, 1]]
+[[link]]
+between = ["a", "b"]
+bandwidth = "1GBps"
+latency = "1ms"
+"#;
+const XML: &[u8] = br#"<platform version="4.1"><zone id="w" routing="Floyd"><cluster id="c" prefix="n" radical="0-3"
+ suffix="" speed="1Gf" bw="1MBps" lat="50us" topology="TORUS" topo_parameters="2,2" router_id="r"/><host id="h" speed="2Gf"/>
+ <router id="q"/><link id="l" bandwidth="1GBps" latency="1ms" sharing_policy="SPLITDUPLEX"/><zone id="z" routing="Full">
+ <host id="g" speed="1f"/></zone><route src="h" dst="q"><link_ctn id="l" direction="UP"/></route>
+ <zoneRoute src="q" dst="z" gw_src="q" gw_dst="g"/><zoneRoute src="c" dst="z"
+ gw_src="r" gw_dst="g"><link_ctn id="l"/></zoneRoute></zone></platform>"#;
+
 /// Up to 600 bytes of a text, with some of them replaced, removed or duplicated.
 fn damaged(text: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     let edit = (0..3_u8, any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(b'-'), Just(b'9'), Just(b'\n')]);
@@ -54,6 +80,16 @@ proptest! {
     fn batsim(data in prop_oneof![random(), damaged(BATSIM)]) {
         targets::batsim(&data);
     }
+
+    #[test]
+    fn platform_toml(data in prop_oneof![random(), damaged(TOML)]) {
+        targets::platform_toml(&data);
+    }
+
+    #[test]
+    fn platform_xml(data in prop_oneof![random(), damaged(XML)]) {
+        targets::platform_xml(&data);
+    }
 }
 
 #[test]
@@ -61,4 +97,6 @@ fn whole_texts_pass() {
     targets::swf(LOG);
     targets::job_list(JOBS);
     targets::batsim(BATSIM);
+    targets::platform_toml(TOML);
+    targets::platform_xml(XML);
 }

@@ -180,7 +180,7 @@ impl Simulated<'_> {
             tasks: profile.tasks,
         };
         let go_on = || |_: Progress| true;
-        slowdowns(&subject, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)
+        slowdowns(&subject, None, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)
     }
 
     /// The time alone under the first strategy that was simulated.

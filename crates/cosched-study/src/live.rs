@@ -92,7 +92,8 @@ mod tests {
         let machine = cosched_model::machine::shipped("bunyip").unwrap();
         let live = Live::new(&machine, 2, 4, 100_000_000).unwrap();
         let copies = |config: &dyn Fn(Strategy) -> Config| {
-            let rows = slowdowns(&subject, &["Local".parse().unwrap()], &[4], config, || |_: Progress| true).unwrap();
+            let rows =
+                slowdowns(&subject, None, &["Local".parse().unwrap()], &[4], config, || |_: Progress| true).unwrap();
             rows[0].slowdown.unwrap()
         };
         let in_step = Linux::default();

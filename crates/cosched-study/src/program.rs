@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use cosched_sim::general::{self, Config, ProgramJob, Work};
+use cosched_sim::platform::Platform;
 use cosched_sim::program::Program;
 use cosched_sim::{Outcome, Progress, Silent, Strategy};
 use serde::Serialize;
@@ -44,12 +45,13 @@ pub struct Row {
 }
 
 /// Simulates every strategy with every number of copies on the machine that `config` returns for a strategy; its multiprogramming
-/// level is raised to the number of copies. `watch` returns the callback through which each simulation asks whether to continue.
+/// level is raised to the number of copies. `platform`, if given, is that machine. `watch` returns the callback through which each simulation asks whether to continue.
 ///
 /// # Errors
 /// If the simulator refuses the input, or one copy takes no time.
 pub fn slowdowns<W: FnMut(Progress) -> bool>(
     subject: &Subject,
+    platform: Option<&Platform>,
     strategies: &[Strategy],
     copies: &[u32],
     config: impl Fn(Strategy) -> Config,
@@ -63,7 +65,7 @@ pub fn slowdowns<W: FnMut(Progress) -> bool>(
             config.params.mpl = config.params.mpl.max(copies);
             config
         };
-        let alone = simulate(&config(1), 1, subject, &mut watch())?;
+        let alone = simulate(&config(1), platform, 1, subject, &mut watch())?;
         let alone_s = mean_execution_s(&alone);
         if alone_s == Some(0.0) {
             return Err(Error::subject(
@@ -74,7 +76,10 @@ pub fn slowdowns<W: FnMut(Progress) -> bool>(
         }
         for copies in copies {
             let config = config(*copies);
-            let outcome = if *copies == 1 { alone.clone() } else { simulate(&config, *copies, subject, &mut watch())? };
+            let outcome = match *copies {
+                1 => alone.clone(),
+                copies => simulate(&config, platform, copies, subject, &mut watch())?,
+            };
             rows.push(row(*strategy, *copies, &outcome, alone_s, &config));
         }
     }
@@ -83,6 +88,7 @@ pub fn slowdowns<W: FnMut(Progress) -> bool>(
 
 fn simulate(
     config: &Config,
+    platform: Option<&Platform>,
     copies: u32,
     subject: &Subject,
     watch: &mut dyn FnMut(Progress) -> bool,
@@ -97,7 +103,7 @@ fn simulate(
         own: general::Own::default(),
     };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
-    Ok(general::simulate(config, &works, &mut Silent, watch)?)
+    Ok(general::simulate_on(config, platform, &works, &mut Silent, watch)?)
 }
 
 fn mean_execution_s(outcome: &Outcome) -> Option<f64> {

@@ -23,10 +23,12 @@ Examples:
   cosched sim run --strategy FCS --quantum-ms 50 --jobs jobs.csv      gangs only where needed
   cosched sim run --strategy live --cpus-per-node 16 --quantum-ms 50 --sharing paired --jobs jobs.csv
   cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
+  cosched sim run --strategy SB --jobs jobs.csv --platform grid.xml   on hosts and links of a file
+  cosched sim run --strategy SB --jobs jobs.csv --watts 90,200,180,5  and its energy
 
 Exit codes:
   0 success   1 a file cannot be read or written, or a job does not fit   2 wrong usage
-  6 the jobs are not valid";
+  6 the jobs or the platform are not valid";
 
 pub(crate) const PROGRAM: &str = "\
 All tasks of a program run the same lines: compute 1ms skew, io 300us, send right 4KiB, recv left, barrier, \
@@ -42,9 +44,24 @@ Examples:
   cosched sim program --profile lu.profile.json --copies 1,2,4 --strategies GS,Local,SB,PB
   cosched sim program lu.prog --tasks 32 --nodes 16 --machine bunyip --strategies SB,GS --network-poll-us 0
   cosched sim program lu.prog --tasks 32 --nodes 16 --cpus-per-node 2 --network 20,0.085,7,0.035 --shared-memory 5,0.01
+  cosched sim program halo.prog --tasks 16 --platform tree.toml --strategies GS,SB
 
 Exit codes:
-  0 success   1 a file cannot be read, or the program deadlocks   2 wrong usage   6 the machine file is not valid";
+  0 success   1 a file cannot be read, or the program deadlocks   2 wrong usage
+  6 the machine file or the platform is not valid";
+
+pub(crate) const BATSIM: &str = "\
+Profiles become programs: delays hold their processors, parallel tasks send, compute and receive, so messages overlap with the \
+computation; compositions follow one after another. Other profiles (smpi, pfs, ...) are left out, and counted. Walltimes are estimates: \
+no job is killed at its end. docs/platforms.md has the details.
+
+Examples:
+  cosched sim batsim workload.json --platform grid.xml --csv jobs.csv
+  cosched sim batsim workload.json --platform tree.toml --strategy GS --mpl 2 --quantum-ms 100
+  cosched sim batsim workload.json --strategy FCFS --flops 1e9 --json | jq .mean_stretch
+
+Exit codes:
+  0 success   1 a file cannot be read or written   2 wrong usage   6 the workload or the platform is not valid";
 
 pub(crate) const PIPELINE: &str = "\
 Simulates the stages of a pipeline with its buffers, CPUs with run queues as in Linux, disks, and competing \

@@ -1,7 +1,7 @@
 //! The JSON of `cosched sim run`, which comparisons read.
 
 use super::run::Timed;
-use cosched_sim::metrics::RunMetrics;
+use cosched_sim::metrics::{Energy, RunMetrics};
 use cosched_sim::paper::Sampled;
 use cosched_sim::{CpuTime, JobSpec, Params};
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub(crate) struct RunJson {
     unfinished: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<SampledJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy: Option<Energy>,
     metrics: RunMetrics,
     jobs: Vec<JobJson>,
 }
@@ -92,6 +94,7 @@ pub(crate) fn outcome(
     jobs: &[JobSpec],
     timed: &Timed,
     metrics: RunMetrics,
+    energy: Option<Energy>,
 ) -> RunJson {
     let out = &timed.outcome;
     let mean_s = |end: fn(&cosched_sim::JobTimes) -> Option<u64>| {
@@ -129,6 +132,7 @@ pub(crate) fn outcome(
         util_compute: part(out.cpu.compute_ns),
         unfinished: out.jobs.iter().filter(|times| times.finish_ns.is_none()).count(),
         sampled: timed.sampled.map(SampledJson::from),
+        energy,
         metrics,
         jobs: out.jobs.iter().zip(jobs).enumerate().map(job).collect(),
     }

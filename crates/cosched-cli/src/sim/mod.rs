@@ -1,6 +1,7 @@
 //! `cosched sim`: simulate instead of run.
 
 mod backfill;
+mod batsim;
 mod cells;
 mod compare;
 mod costs;
@@ -13,6 +14,7 @@ mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod pipeline;
+mod platform;
 mod program;
 mod progress;
 mod replications;
@@ -52,6 +54,8 @@ pub(crate) enum SimCommand {
     Report(Box<report::Report>),
     /// Schedule a trace like a batch system: first come, first served, or backfilling
     Backfill(backfill::Backfill),
+    /// Simulate a workload of Batsim with its computation and messages
+    Batsim(Box<batsim::Batsim>),
     /// Predict the jobs of the running daemon, under its policy and under others
     Whatif(Box<whatif::WhatIf>),
 }
@@ -66,6 +70,7 @@ pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
         SimCommand::Sweep(options) => sweep::sweep(context, options),
         SimCommand::Report(options) => report::report(context, options),
         SimCommand::Backfill(options) => backfill::backfill(context, options),
+        SimCommand::Batsim(options) => batsim::run(context, options),
         SimCommand::Whatif(options) => whatif::whatif(context, options),
     }
 }

@@ -5,9 +5,9 @@ use super::run::Timed;
 use crate::out::{Failure, say};
 use crate::parsers::time_s;
 use clap::Args;
-use cosched_sim::metrics::{BOUND_S, RunMetrics, write_batsim_jobs, write_jobs_csv};
+use cosched_sim::metrics::{BOUND_S, Energy, Meter, RunMetrics, Watts, write_batsim_jobs, write_jobs_csv};
 use cosched_sim::report::run_report;
-use cosched_sim::trace::{ChromeTrace, Places, TextTrace, Window};
+use cosched_sim::trace::{ChromeTrace, PajeTrace, Places, TextTrace, Window};
 use cosched_sim::{JobSpec, Params};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,10 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_text: Option<PathBuf>,
 
+    /// Write the events of the window as a Paje trace, for ViTE and pj_dump; they are held in memory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) paje: Option<PathBuf>,
+
     /// Start of the traces' window, in simulated time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time_s)]
     pub(crate) trace_from: f64,
@@ -47,13 +51,21 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time_s)]
     pub(crate) trace_for: f64,
 
+    /// Energy: the power of a node that is idle, busy, spinning and without a job: `IDLE,BUSY[,SPINNING[,OFF]]`, in W [default: spinning
+    /// as busy, off as idle]
+    #[arg(long, value_name = "WATTS", value_parser = watts, help_heading = "Costs", conflicts_with = "sampled")]
+    pub(crate) watts: Option<Watts>,
+
     /// Threshold of bounded slowdown: shorter jobs count as this long
     #[arg(long, value_name = "S", default_value_t = BOUND_S, value_parser = positive_seconds)]
     pub(crate) bound_s: f64,
 }
 
-/// Both traces and the places of jobs, as far as they are requested.
-pub(crate) type Watchers<'a> = (Option<Places>, (Option<ChromeTrace<'a, Output>>, Option<TextTrace<Output>>));
+/// The traces, the places of jobs and their energy, as far as they are requested.
+pub(crate) type Watchers<'a> = (
+    (Option<Places>, Option<Meter>),
+    (Option<ChromeTrace<'a, Output>>, (Option<TextTrace<Output>>, Option<PajeTrace<Output>>)),
+);
 
 /// The open files, and the observers that write to them during the simulation.
 pub(crate) struct Recorder<'a> {
@@ -65,6 +77,7 @@ pub(crate) struct Recorder<'a> {
     html: Option<Output>,
     trace: PathBuf,
     trace_text: PathBuf,
+    paje: PathBuf,
 }
 
 impl Outputs {
@@ -73,6 +86,7 @@ impl Outputs {
         &self,
         source: &Path,
         params: &Params,
+        cpus_per_node: u32,
         jobs: &'a [JobSpec],
     ) -> Result<Recorder<'a>, Failure> {
         distinct(source, &self.files())?;
@@ -84,7 +98,7 @@ impl Outputs {
         let ns = |s: f64| (s * 1e9).round() as u64;
         let window = Window { start_ns: ns(self.trace_from), end_ns: ns(self.trace_from + self.trace_for) };
         let first = jobs.iter().map(|job| job.arrival_ns).min();
-        let asked = self.trace.is_some() || self.trace_text.is_some();
+        let asked = [&self.trace, &self.trace_text, &self.paje].into_iter().any(Option::is_some);
         if let Some(first) = first.filter(|first| asked && *first >= window.end_ns) {
             let (end, first) = (window.end_ns as f64 / 1e9, first as f64 / 1e9);
             say(&format!(
@@ -94,9 +108,11 @@ impl Outputs {
         }
         let chrome = open(&self.trace)?.map(|out| ChromeTrace::new(out, window, params.nodes, jobs));
         let text = open(&self.trace_text)?.map(|out| TextTrace::new(out, window));
+        let paje = open(&self.paje)?.map(|out| PajeTrace::new(out, window, params.nodes));
         let need_places = [&self.batsim, &self.html, &self.parquet].into_iter().any(Option::is_some);
+        let meter = self.watts.map(|watts| Meter::new(watts, params.nodes, cpus_per_node));
         Ok(Recorder {
-            watchers: (need_places.then(|| Places::new(jobs.len())), (chrome, text)),
+            watchers: ((need_places.then(|| Places::new(jobs.len())), meter), (chrome, (text, paje))),
             csv: open(&self.csv)?,
             #[cfg(feature = "parquet")]
             parquet: open(&self.parquet)?,
@@ -104,6 +120,7 @@ impl Outputs {
             html: open(&self.html)?,
             trace: self.trace.clone().unwrap_or_default(),
             trace_text: self.trace_text.clone().unwrap_or_default(),
+            paje: self.paje.clone().unwrap_or_default(),
         })
     }
 
@@ -114,7 +131,7 @@ impl Outputs {
 
     /// The requested files.
     fn files(&self) -> Vec<&Path> {
-        let all = [&self.csv, &self.parquet, &self.batsim, &self.html, &self.trace, &self.trace_text];
+        let all = [&self.csv, &self.parquet, &self.batsim, &self.html, &self.trace, &self.trace_text, &self.paje];
         all.into_iter().flatten().map(PathBuf::as_path).collect()
     }
 }
@@ -122,7 +139,12 @@ impl Outputs {
 impl Recorder<'_> {
     /// Whether there are no observers, so that the simulation need not report events.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self.watchers, (None, (None, None)))
+        matches!(self.watchers, ((None, None), (None, (None, None))))
+    }
+
+    /// The energy, if it was requested.
+    pub(crate) fn energy(&self, sim_end_ns: u64) -> Option<Energy> {
+        self.watchers.0.1.as_ref().map(|meter| meter.energy(sim_end_ns))
     }
 
     /// Writes all files. `source` names the workload.
@@ -136,9 +158,12 @@ impl Recorder<'_> {
     ) -> Result<(), Failure> {
         let outcome = &timed.outcome;
         let bound_s = metrics.bounded_slowdown_threshold_s;
-        let (places, (chrome, text)) = self.watchers;
+        let ((places, _), (chrome, (text, paje))) = self.watchers;
         if let Some(trace) = chrome {
             written(&self.trace, trace.finish(outcome.sim_end_ns))?;
+        }
+        if let Some(trace) = paje {
+            written(&self.paje, trace.finish(outcome.sim_end_ns))?;
         }
         if let Some(trace) = text {
             written(&self.trace_text, trace.finish())?;
@@ -167,6 +192,18 @@ impl Recorder<'_> {
             out.finish(&run_report(&name, params, jobs, outcome, metrics, places.places()))?;
         }
         Ok(())
+    }
+}
+
+/// `IDLE,BUSY[,SPINNING[,OFF]]`.
+fn watts(text: &str) -> Result<Watts, String> {
+    let number = |part: &str| part.trim().parse::<f64>().ok().filter(|watts| (0.0..=1e9).contains(watts));
+    let all: Option<Vec<f64>> = text.split(',').map(number).collect();
+    match all.as_deref() {
+        Some([idle, busy]) => Ok(Watts { idle: *idle, busy: *busy, spinning: *busy, off: *idle }),
+        Some([idle, busy, spinning]) => Ok(Watts { idle: *idle, busy: *busy, spinning: *spinning, off: *idle }),
+        Some([idle, busy, spinning, off]) => Ok(Watts { idle: *idle, busy: *busy, spinning: *spinning, off: *off }),
+        _ => Err("give two to four numbers of watts from 0, as 90,200,180,5".into()),
     }
 }
 

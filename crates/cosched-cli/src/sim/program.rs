@@ -3,6 +3,7 @@
 use super::costs::{Costs, Given};
 use super::machine::Machine;
 use super::model::Model;
+use super::platform::OnPlatform;
 use super::progress::watch;
 use crate::context::Context;
 use crate::input;
@@ -10,7 +11,6 @@ use crate::out::{Failure, terminal_width};
 use crate::table::Listing;
 use clap::Args;
 use cosched_sim::Strategy;
-use cosched_sim::general::Config;
 use cosched_sim::program::Program;
 use cosched_study::profile::{Network, Profile};
 use cosched_study::program::{Row, Subject, slowdowns};
@@ -51,6 +51,9 @@ pub(crate) struct RunProgram {
     #[command(flatten)]
     costs: Costs,
 
+    #[command(flatten)]
+    platform: OnPlatform,
+
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -64,10 +67,18 @@ pub(crate) fn run(context: &Context, options: &RunProgram) -> Result<u8, Failure
 /// Simulates every strategy with every number of copies.
 fn rows(options: &RunProgram) -> Result<Vec<Row>, Failure> {
     let given = options.costs.read()?;
+    let (mut model, mut machine) = (options.model.clone(), options.machine.clone());
+    let platform = options.platform.read(&mut model, &mut machine)?;
     let (subject, recorded) = read(options)?;
     let given = given.or_recorded(recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
-    let config = |strategy| config(options, &given, strategy, subject.tasks);
-    Ok(slowdowns(&subject, &options.strategies, &options.copies, config, || watch(options.quiet))?)
+    if options.profile.is_some() && model.nodes.is_none() {
+        // As large as the job: copies on separate nodes would not share CPUs.
+        let strategy = Strategy::Gang;
+        let cpus_per_node = given.config(&machine, given.params(&model, strategy)).cpus_per_node;
+        model.nodes = Some(subject.tasks.div_ceil(cpus_per_node));
+    }
+    let config = |strategy| given.config(&machine, given.params(&model, strategy));
+    Ok(slowdowns(&subject, platform.as_ref(), &options.strategies, &options.copies, config, || watch(options.quiet))?)
 }
 
 /// The simulated program, and the costs of its messages when it was recorded.
@@ -101,16 +112,6 @@ fn read_profile(path: &Path, tasks: Option<u32>) -> Result<Profile, Failure> {
 fn read_program(path: &Path) -> Result<Program, Failure> {
     let text = input::read(path, "give the path of a program; docs/simulator.md has the format")?;
     text.parse().map_err(|e| Failure::other(format!("{}: {e}", path.display())))
-}
-
-fn config(options: &RunProgram, given: &Given, strategy: Strategy, tasks: u32) -> Config {
-    let mut model = options.model.clone();
-    if options.profile.is_some() && model.nodes.is_none() {
-        // As large as the job: copies on separate nodes would not share CPUs.
-        let cpus_per_node = given.config(&options.machine, given.params(&model, strategy)).cpus_per_node;
-        model.nodes = Some(tasks.div_ceil(cpus_per_node));
-    }
-    given.config(&options.machine, given.params(&model, strategy))
 }
 
 fn table(rows: &[Row]) -> String {

@@ -3,6 +3,7 @@
 use super::machine::Machine;
 use super::model::Model;
 use super::output::Outputs;
+use super::platform::OnPlatform;
 use super::progress::watch;
 use super::{table, workloads};
 use crate::context::Context;
@@ -11,6 +12,7 @@ use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Work};
 use cosched_sim::metrics::run_metrics;
 use cosched_sim::paper::{Sampled, Sampling};
+use cosched_sim::platform::Platform;
 use cosched_sim::{JobSpec, Observer, Outcome, Silent, Strategy, general, paper};
 use cosched_study::engine::is_papers;
 use std::path::PathBuf;
@@ -34,8 +36,11 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) machine: Machine,
 
+    #[command(flatten)]
+    pub(crate) platform: OnPlatform,
+
     /// For long jobs: skip intervals in which no job arrives or ends, once all rates have settled; an estimate, with its error
-    #[arg(long, conflicts_with_all = ["max_sim_s", "trace", "trace_text", "html"])]
+    #[arg(long, conflicts_with_all = ["max_sim_s", "trace", "trace_text", "paje", "html", "file"])]
     pub(crate) sampled: bool,
 
     /// Which engine: fast (the paper's model), general (everything), auto
@@ -70,27 +75,30 @@ pub(crate) struct Timed {
 }
 
 pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
-    let params = options.model.params(options.strategy);
-    let config = options.machine.config(params);
+    let (mut model, mut machine) = (options.model.clone(), options.machine.clone());
+    let platform = options.platform.read(&mut model, &mut machine)?;
+    let params = model.params(options.strategy);
+    let config = machine.config(params);
     let jobs =
         workloads::of_file(&options.jobs, config.params.nodes.saturating_mul(config.cpus_per_node), params.seed)?;
-    let mut recorder = options.outputs.open(&options.jobs, &params, &jobs)?;
+    let mut recorder = options.outputs.open(&options.jobs, &params, config.cpus_per_node, &jobs)?;
     let timed = if options.sampled {
         sample(&config, &jobs, options.quiet)?
     } else if recorder.is_silent() {
-        simulate(&config, &jobs, options.engine, &mut Silent, options.quiet)?
+        simulate(&config, platform.as_ref(), &jobs, options.engine, &mut Silent, options.quiet)?
     } else {
-        simulate(&config, &jobs, options.engine, &mut recorder.watchers, options.quiet)?
+        simulate(&config, platform.as_ref(), &jobs, options.engine, &mut recorder.watchers, options.quiet)?
     };
     let metrics = run_metrics(&params, &jobs, &timed.outcome, options.outputs.bound_s);
+    let energy = recorder.energy(timed.outcome.sim_end_ns);
     recorder.finish(&options.jobs, &params, &jobs, &timed, &metrics)?;
     if options.outputs.use_stdout() {
         return Ok(0);
     }
     if context.json {
-        print_json(&super::json::outcome(&params, config.cpus_per_node, &jobs, &timed, metrics))?;
+        print_json(&super::json::outcome(&params, config.cpus_per_node, &jobs, &timed, metrics, energy))?;
     } else {
-        print(&table::run(&options.jobs.display().to_string(), &params, &timed, &metrics))?;
+        print(&table::run(&options.jobs.display().to_string(), &params, &timed, &metrics, energy.as_ref()))?;
     }
     Ok(0)
 }
@@ -98,12 +106,13 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
 /// Simulates with the selected engine.
 pub(crate) fn simulate(
     config: &Config,
+    platform: Option<&Platform>,
     jobs: &[JobSpec],
     engine: Engine,
     observer: &mut impl Observer,
     quiet: bool,
 ) -> Result<Timed, Failure> {
-    let fast = is_papers(config);
+    let fast = is_papers(config) && platform.is_none();
     if engine == Engine::Fast && !fast {
         return Err(not_fast(config, "leave --engine out"));
     }
@@ -113,7 +122,7 @@ pub(crate) fn simulate(
     let outcome = match engine {
         Engine::Auto | Engine::Fast if fast => paper::run(&config.params, jobs, observer, &mut watch),
         Engine::General if fast => general::run(&config.params, jobs, observer, &mut watch),
-        _ => general::simulate(config, &works, observer, &mut watch),
+        _ => general::simulate_on(config, platform, &works, observer, &mut watch),
     };
     let wall_s = start.elapsed().as_secs_f64();
     Ok(Timed { outcome: outcome?, wall_s, sampled: None })

@@ -5,12 +5,18 @@ use crate::format::percent;
 use crate::table::{Column, Listing, numbers, words};
 use cosched_report::short;
 use cosched_sim::Params;
-use cosched_sim::metrics::{Estimate, RunMetrics, Summary};
+use cosched_sim::metrics::{Energy, Estimate, RunMetrics, Summary};
 use cosched_sim::paper::Sampled;
 use cosched_sim::sweep::{Row, SEEDS, Table};
 
 /// The summary of one run.
-pub(crate) fn run(source: &str, params: &Params, timed: &Timed, metrics: &RunMetrics) -> String {
+pub(crate) fn run(
+    source: &str,
+    params: &Params,
+    timed: &Timed,
+    metrics: &RunMetrics,
+    energy: Option<&Energy>,
+) -> String {
     let ended = match (metrics.finished, metrics.jobs) {
         (finished, jobs) if finished == jobs => format!("{jobs} jobs, all ended"),
         (finished, jobs) => format!("{finished} of {jobs} jobs ended (means are over those)"),
@@ -26,7 +32,27 @@ pub(crate) fn run(source: &str, params: &Params, timed: &Timed, metrics: &RunMet
         short(timed.wall_s)
     );
     let estimate = timed.sampled.as_ref().map_or(String::new(), |sampled| estimated(sampled, metrics));
-    head + &estimate + &quantities(metrics) + &steady(metrics) + "\n" + &machine(metrics)
+    head + &estimate
+        + &quantities(metrics)
+        + &steady(metrics)
+        + "\n"
+        + &machine(metrics)
+        + &energy.map_or(String::new(), joules)
+}
+
+fn joules(energy: &Energy) -> String {
+    let Energy { total_j, busy_j, spinning_j, idle_j, off_j, mean_w } = energy;
+    let part = |joules: &f64| cosched_report::percent(if *total_j > 0.0 { joules / total_j } else { 0.0 });
+    format!(
+        "{:<14} {} J, {} W on average; busy {}  spinning {}  idle {}  without a job {} %\n",
+        "energy",
+        short(*total_j),
+        short(*mean_w),
+        part(busy_j),
+        part(spinning_j),
+        part(idle_j),
+        part(off_j)
+    )
 }
 
 /// That it is an estimate, and how good.

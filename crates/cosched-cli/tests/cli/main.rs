@@ -7,6 +7,7 @@ mod demo;
 mod fake;
 mod model;
 mod pipeline;
+mod platform;
 mod run;
 mod sim_misuse;
 mod sim_results;

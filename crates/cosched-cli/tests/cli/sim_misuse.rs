@@ -282,7 +282,10 @@ fn a_machine_file_says_what_messages_cost() {
 
 #[test]
 fn help_of_single_runs() {
-    insta::assert_snapshot!("sim_run_help", crate::commands::help(&Place::new(), &["sim", "sim run", "sim program"]));
+    insta::assert_snapshot!(
+        "sim_run_help",
+        crate::commands::help(&Place::new(), &["sim", "sim run", "sim program", "sim batsim"])
+    );
 }
 
 /// The jobs would take hours: a path that cannot be written is reported before the simulation.

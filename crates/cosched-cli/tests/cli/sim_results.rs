@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Stdio;
 
 /// Twenty-four small jobs in a file.
-fn jobs(place: &Place) -> String {
+pub(crate) fn jobs(place: &Place) -> String {
     let mut list = "arrival_s,tasks,exec_s,type\n".to_owned();
     for k in 0..24 {
         let exec_ms = 20 + 7 * (k % 5);

@@ -235,7 +235,9 @@ impl<O: Observer> Sim<'_, O> {
             Step::Begin => match process.op() {
                 None => self.exit(cpu),
                 Some(Op::Compute(span)) => {
-                    let left_ns = process.draw_ns(span, skew);
+                    let (node, ns) = (process.node, process.draw_ns(span, skew));
+                    let left_ns = self.traffic.as_ref().map_or(ns, |traffic| traffic.paced_ns(node, ns));
+                    let process = self.process(pid);
                     process.asked_ns += left_ns;
                     process.step = Step::Compute { left_ns };
                 }

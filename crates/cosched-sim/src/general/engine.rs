@@ -10,12 +10,14 @@ use super::levels::Levels;
 use super::live::Control;
 use super::network::Interface;
 use super::process::{Pid, Process};
+use super::traffic::Traffic;
 use crate::draw::Draws;
 use crate::error::SimError;
 use crate::job::Shape;
 use crate::observe::{Activity, JobChange, Observer};
 use crate::outcome::{JobTimes, Outcome, Progress};
 use crate::params::{Params, ParamsError};
+use crate::platform::Platform;
 use crate::program::{Code, Totals};
 use crate::strategy::Strategy;
 use cosched_core::Wait;
@@ -200,11 +202,14 @@ pub(super) struct Sim<'a, O> {
     /// Decides instead of the strategy, and what it decided that cannot be.
     pub(super) custom: Option<&'a mut dyn Custom>,
     pub(super) refused: Option<String>,
+    /// The messages under way on a platform.
+    pub(super) traffic: Option<Traffic<'a>>,
 }
 
 impl<'a, O: Observer> Sim<'a, O> {
     pub(super) fn new(
         config: Config,
+        platform: Option<&'a Platform>,
         works: &[Job],
         observer: &'a mut O,
         custom: Option<&'a mut dyn Custom>,
@@ -241,6 +246,7 @@ impl<'a, O: Observer> Sim<'a, O> {
             broken: None,
             custom,
             refused: None,
+            traffic: platform.map(|platform| Traffic::new(platform, params.nodes)).transpose()?,
         })
     }
 
@@ -285,11 +291,14 @@ impl<'a, O: Observer> Sim<'a, O> {
         match event.kind {
             Kind::CpuEnd => self.cpu_end(node as usize, event.stamp),
             Kind::IoDone => self.io_done(Pid { job, task }),
+            Kind::Flow => self.flow(event),
+            Kind::FlowsEnd => self.flows_end(event.stamp),
             Kind::Delivered => self.delivered(Pid { job, task }, sender, event.stamp, event.bytes),
             Kind::AtInterface => self.at_interface(event.who, event.stamp, event.bytes),
             Kind::Arrival => self.arrive(job),
             Kind::Gang => self.gang_event(event.stamp),
             Kind::Tick => self.tick(node as usize),
+            Kind::Share => self.share(),
         }
     }
 

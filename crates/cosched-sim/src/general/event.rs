@@ -10,6 +10,10 @@ pub(super) enum Kind {
     CpuEnd,
     /// Concerns: node, job, task.
     IoDone,
+    /// A message's latency is over (platforms). Concerns as for `Delivered`. Stamp: its number in its stream.
+    Flow,
+    /// Flows end (platforms). Stamp: the number of this event.
+    FlowsEnd,
     /// A message is in its endpoint. Concerns: node, job, receiver, sender. Stamp: when it was sent.
     Delivered,
     /// A message reaches the receiver's network interface. The rest as for `Delivered`.
@@ -20,6 +24,8 @@ pub(super) enum Kind {
     Gang,
     /// A node's scheduler becomes active. Concerns: node.
     Tick,
+    /// Flows have started or ended at this time (platforms): rates are found.
+    Share,
 }
 
 /// An event. The order of the fields is the order of events.

@@ -25,6 +25,8 @@ mod process;
 mod sched;
 #[cfg(test)]
 mod tests;
+mod traffic;
+mod transfers;
 
 pub use config::{Config, Finer, Linux, Live, NodeModel, Own, ProgramJob, Spin, Work};
 pub use custom::{Begin, Custom, View, Waiting};
@@ -35,6 +37,7 @@ use crate::job::JobSpec;
 use crate::observe::Observer;
 use crate::outcome::{Outcome, Progress};
 use crate::params::Params;
+use crate::platform::Platform;
 
 /// Simulates a list of jobs of the paper's kind: [`simulate`] with [`Config::paper`].
 pub fn run<O: Observer>(
@@ -58,7 +61,18 @@ pub fn simulate<O: Observer>(
     observer: &mut O,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SimError> {
-    engine::Sim::new(*config, works, observer, None)?.run(watch)
+    simulate_on(config, None, works, observer, watch)
+}
+
+/// The same on a platform: its hosts, in their order, are the nodes; its links carry the messages.
+pub fn simulate_on<O: Observer>(
+    config: &Config,
+    platform: Option<&Platform>,
+    works: &[Work],
+    observer: &mut O,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, SimError> {
+    engine::Sim::new(*config, platform, works, observer, None)?.run(watch)
 }
 
 /// The same with a strategy whose decisions `custom` takes, above the mechanism of the strategy that `config` names.
@@ -70,5 +84,5 @@ pub fn simulate_custom<O: Observer>(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SimError> {
     custom::check(&config.params)?;
-    engine::Sim::new(*config, works, observer, Some(custom))?.run(watch)
+    engine::Sim::new(*config, None, works, observer, Some(custom))?.run(watch)
 }

@@ -20,6 +20,9 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn send(&mut self, pid: Pid, to: u32, bytes: u64) {
         let now_ns = self.now_ns;
         self.sent += 1;
+        if self.traffic.is_some() {
+            return self.send_over_platform(pid, to, bytes);
+        }
         if let Some(route) = self.route(pid, to) {
             return self.send_by(route, pid, to, bytes);
         }

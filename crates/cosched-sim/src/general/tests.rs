@@ -9,6 +9,7 @@ mod flexible;
 mod laws;
 mod live;
 mod messages;
+mod platform;
 mod programs;
 
 use super::{Config, Own, ProgramJob, Work, run, simulate as simulate_all};

@@ -10,41 +10,79 @@ pub(crate) const HEADER: &str = "job_id,workload_name,profile,submission_time,re
 final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,\
 consumed_energy,metadata";
 
+/// A job of Batsim's `jobs.csv`.
+#[derive(Clone, Debug)]
+pub struct BatsimRow<'a> {
+    /// Its id.
+    pub id: String,
+    /// Its profile, or its type.
+    pub profile: &'a str,
+    /// When it was submitted.
+    pub arrival_ns: u64,
+    /// Its processors.
+    pub tasks: u32,
+    /// Its walltime, if it has one.
+    pub requested_s: Option<f64>,
+}
+
 /// Writes Batsim's `jobs.csv`. `nodes` gives the nodes of each job in the order of its tasks. As in Batsim, jobs that
-/// have not ended are left out; their number is returned. Energy is not simulated and there are no requested times:
+/// have not ended are left out; their number is returned. Energy of jobs is not known and there are no requested times:
 /// both are -1. The stretch is Batsim's: turnaround over execution time.
 ///
 /// # Errors
 /// An error of the writer, such as a full disk.
 pub fn write_batsim_jobs(
-    mut out: impl Write,
+    out: impl Write,
     workload: &str,
     jobs: &[JobSpec],
+    outcome: &Outcome,
+    nodes: &[Vec<u32>],
+) -> io::Result<u64> {
+    let row = |(id, job): (usize, &JobSpec)| BatsimRow {
+        id: id.to_string(),
+        profile: job.kind.name(),
+        arrival_ns: job.arrival_ns,
+        tasks: job.tasks,
+        requested_s: None,
+    };
+    write_batsim_rows(out, workload, jobs.iter().enumerate().map(row), outcome, nodes)
+}
+
+/// The same for jobs of any kind, in the order of the outcome.
+///
+/// # Errors
+/// An error of the writer, such as a full disk.
+pub fn write_batsim_rows<'a>(
+    mut out: impl Write,
+    workload: &str,
+    rows: impl Iterator<Item = BatsimRow<'a>>,
     outcome: &Outcome,
     nodes: &[Vec<u32>],
 ) -> io::Result<u64> {
     writeln!(out, "{HEADER}")?;
     let workload = word(workload);
     let mut left_out = 0;
-    for (id, (job, times)) in jobs.iter().zip(&outcome.jobs).enumerate() {
+    for (place, (row, times)) in rows.zip(&outcome.jobs).enumerate() {
         let (Some(start), Some(finish)) = (times.start_ns, times.finish_ns) else {
             left_out += 1;
             continue;
         };
-        let (execution, turnaround) = (finish - start, finish - job.arrival_ns);
+        let (execution, turnaround) = (finish - start, finish - row.arrival_ns);
         writeln!(
             out,
-            "{id},{workload},{},{},{},-1,1,COMPLETED_SUCCESSFULLY,{},{},{},{},{},{},{},-1,",
-            job.kind,
-            seconds(job.arrival_ns),
-            job.tasks,
+            "{},{workload},{},{},{},{},1,COMPLETED_SUCCESSFULLY,{},{},{},{},{},{},{},-1,",
+            word(&row.id),
+            word(row.profile),
+            seconds(row.arrival_ns),
+            row.tasks,
+            row.requested_s.unwrap_or(-1.0),
             seconds(start),
             seconds(execution),
             seconds(finish),
-            seconds(start - job.arrival_ns),
+            seconds(start - row.arrival_ns),
             seconds(turnaround),
             if execution > 0 { turnaround as f64 / execution as f64 } else { 1.0 },
-            interval_set(nodes.get(id).map_or(&[], Vec::as_slice)),
+            interval_set(nodes.get(place).map_or(&[], Vec::as_slice)),
         )?;
     }
     out.flush()?;

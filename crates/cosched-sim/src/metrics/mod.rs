@@ -6,6 +6,7 @@
 
 mod batsim;
 mod csv;
+mod energy;
 mod estimate;
 mod job;
 mod run;
@@ -13,9 +14,10 @@ mod steady;
 mod student;
 mod summary;
 
+pub use batsim::{BatsimRow, interval_set, write_batsim_jobs, write_batsim_rows};
 pub(crate) use batsim::{HEADER as JOBS_CSV_HEADER, intervals, words_of};
-pub use batsim::{interval_set, write_batsim_jobs};
 pub use csv::{seconds, write_jobs_csv};
+pub use energy::{Energy, Meter, Watts};
 pub use estimate::{Estimate, difference, mean, ratio};
 pub use job::{BOUND_S, JobMetrics, job_metrics};
 pub use run::{CpuShares, RunMetrics, Utilisation, run_metrics};

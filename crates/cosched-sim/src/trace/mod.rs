@@ -7,12 +7,14 @@ mod busy;
 mod chrome;
 mod kept;
 mod pair;
+mod paje;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use chrome::ChromeTrace;
 pub use kept::{Place, Places};
+pub use paje::PajeTrace;
 pub use text::TextTrace;
 
 use crate::observe::Activity;

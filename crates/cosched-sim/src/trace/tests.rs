@@ -154,6 +154,40 @@ fn the_trace_has_all_of_the_cpu_time() {
     }
 }
 
+/// The states of a Paje trace add up to the CPU time, in the order of time, and every link that starts ends.
+#[test]
+fn paje_adds_up() {
+    for strategy in ["GS", "SB"] {
+        let (params, jobs, mut bytes) = (params(strategy), jobs(), Vec::new());
+        let mut trace = PajeTrace::new(&mut bytes, Window::ALL, params.nodes);
+        let end_ns = simulate(&params, &jobs, &mut trace);
+        trace.finish(end_ns).unwrap();
+        let out = crate::paper::run(&params, &jobs, &mut crate::Silent, &mut |_| true).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let ns = |word: &str| (word.parse::<f64>().unwrap() * 1e9).round() as u64;
+        let (mut last, mut computed, mut links) = (0, 0, [0, 0]);
+        let mut states = std::collections::BTreeMap::new();
+        for words in text.lines().map(|line| line.split(' ').collect::<Vec<_>>()) {
+            let Ok(kind) = words[0].parse::<u32>() else { continue };
+            if kind >= 4 {
+                assert!(ns(words[1]) >= last, "{words:?} after {last}");
+                last = ns(words[1]);
+            }
+            match kind {
+                6 => {
+                    if let Some(("compute", since)) = states.insert(words[3], (words[4], last)) {
+                        computed += last - since;
+                    }
+                }
+                7 | 8 => links[kind as usize - 7] += 1,
+                _ => {}
+            }
+        }
+        assert_eq!((computed, states.len()), (out.cpu.compute_ns, params.nodes as usize), "{strategy}");
+        assert_eq!(links, [out.messages; 2], "{strategy}");
+    }
+}
+
 #[test]
 fn text_has_fixed_columns() {
     let (params, jobs, mut bytes) = (params("GS"), jobs(), Vec::new());

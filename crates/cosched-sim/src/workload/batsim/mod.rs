@@ -1,8 +1,10 @@
 //! Batsim's workload JSON: its 4.x and 5.x profiles are read, 5.x is written.
 
 mod profile;
+mod programs;
 mod read;
 
+pub use programs::{BatsimJob, BatsimPrograms, read_batsim_programs};
 pub use read::{BatsimError, BatsimWorkload, read_batsim};
 
 use super::trace_job::TraceJob;

@@ -4,9 +4,9 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 /// The maximum number of parts of nested compositions: a small file could request an endless number.
-const PARTS_MAX: u32 = 10_000;
+pub(super) const PARTS_MAX: u32 = 10_000;
 /// The maximum nesting depth.
-const DEPTH_MAX: u32 = 16;
+pub(super) const DEPTH_MAX: u32 = 16;
 
 /// The profiles of a workload.
 pub(super) struct Profiles<'a> {
@@ -68,6 +68,6 @@ impl<'a> Profiles<'a> {
     }
 }
 
-fn kind(profile: &Value) -> &str {
+pub(super) fn kind(profile: &Value) -> &str {
     profile["type"].as_str().unwrap_or("?")
 }

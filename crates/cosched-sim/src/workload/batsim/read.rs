@@ -49,14 +49,8 @@ pub enum BatsimError {
 /// # Errors
 /// An error of the reader; not JSON; no `nb_res`, `jobs` or `profiles`; no usable jobs.
 pub fn read_batsim(input: impl Read, flops: Option<f64>) -> Result<BatsimWorkload, BatsimError> {
-    let root: Value = serde_json::from_reader(input).map_err(|error| match error.io_error_kind() {
-        Some(kind) => BatsimError::Read(io::Error::new(kind, error.to_string())),
-        None => BatsimError::Json(error),
-    })?;
-    let procs = root["nb_res"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
-    let procs = procs.ok_or(BatsimError::Missing("nb_res"))?;
-    let jobs = root["jobs"].as_array().ok_or(BatsimError::Missing("jobs"))?;
-    let profiles = root["profiles"].as_object().ok_or(BatsimError::Missing("profiles"))?;
+    let root = Root::read(input)?;
+    let (procs, jobs, profiles) = root.parts()?;
     let profiles = Profiles::new(profiles, flops);
     let mut workload = BatsimWorkload { procs, jobs: Vec::new(), dropped: Vec::new() };
     let mut dropped: BTreeMap<String, u64> = BTreeMap::new();
@@ -74,20 +68,55 @@ pub fn read_batsim(input: impl Read, flops: Option<f64>) -> Result<BatsimWorkloa
     Ok(workload)
 }
 
-fn job(entry: &Value, place: u64, profiles: &Profiles<'_>) -> Result<TraceJob, String> {
-    let positive = |key: &str| entry[key].as_f64().filter(|value| *value > 0.0);
+type Parts<'a> = (u32, &'a Vec<Value>, &'a serde_json::Map<String, Value>);
+
+/// A file that is JSON.
+pub(super) struct Root(Value);
+
+impl Root {
+    pub(super) fn read(input: impl Read) -> Result<Root, BatsimError> {
+        let root = serde_json::from_reader(input).map_err(|error| match error.io_error_kind() {
+            Some(kind) => BatsimError::Read(io::Error::new(kind, error.to_string())),
+            None => BatsimError::Json(error),
+        })?;
+        Ok(Root(root))
+    }
+
+    /// Processors, jobs, profiles.
+    pub(super) fn parts(&self) -> Result<Parts<'_>, BatsimError> {
+        let procs = self.0["nb_res"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+        let procs = procs.ok_or(BatsimError::Missing("nb_res"))?;
+        let jobs = self.0["jobs"].as_array().ok_or(BatsimError::Missing("jobs"))?;
+        Ok((procs, jobs, self.0["profiles"].as_object().ok_or(BatsimError::Missing("profiles"))?))
+    }
+}
+
+/// What each job has.
+pub(super) struct Head<'a> {
+    pub(super) size: u32,
+    pub(super) submit_s: f64,
+    pub(super) profile: &'a str,
+    /// A negative one means that there is none.
+    pub(super) walltime_s: Option<f64>,
+}
+
+pub(super) fn head(entry: &Value) -> Result<Head<'_>, String> {
     let size = entry["res"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
     let size = size.ok_or("res is not a whole number from 1")?;
     let submit_s = entry["subtime"].as_f64().filter(|time| *time >= 0.0).ok_or("subtime is not a time")?;
-    let name = entry["profile"].as_str().ok_or("it has no profile")?;
+    let profile = entry["profile"].as_str().ok_or("it has no profile")?;
+    Ok(Head { size, submit_s, profile, walltime_s: entry["walltime"].as_f64().filter(|value| *value > 0.0) })
+}
+
+fn job(entry: &Value, place: u64, profiles: &Profiles<'_>) -> Result<TraceJob, String> {
+    let Head { size, submit_s, profile: name, walltime_s } = head(entry)?;
     let run_s = profiles.run_s(name, size).map_err(|why| format!("its profile {} {why}", excerpt(name)))?;
     Ok(TraceJob {
         number: number(&entry["id"]).unwrap_or(place),
         submit_s,
         run_s,
         size,
-        // A negative walltime means that there is none.
-        estimate_s: positive("walltime"),
+        estimate_s: walltime_s,
         kind: entry["extra_data"]["type"].as_str().and_then(|name| name.parse().ok()),
     })
 }
