@@ -204,7 +204,7 @@ def json_lines(text: str) -> list[Any]:
 
 def lines_of(*words: str) -> Iterator[str]:
     """The lines of another `cosched` command, as they are written; closing the generator kills it. Raises like `run_command`."""
-    # A pipe would be full one day, as nobody reads it before the end.
+    # A pipe would be full one day: it is read at the end only.
     with tempfile.TemporaryFile() as said:
         with subprocess.Popen([find_command(), *words], stdout=subprocess.PIPE, stderr=said, text=True, errors="replace") as process:
             assert process.stdout is not None

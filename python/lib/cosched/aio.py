@@ -125,7 +125,7 @@ async def events(*, follow: bool = False, after: str | None = None, socket: StrP
 
 async def _lines_of(*words: str) -> AsyncIterator[str]:
     """The lines of another `cosched` command, as they are written; closing the generator kills it."""
-    # A pipe would be full one day, as nobody reads it before the end.
+    # A pipe would be full one day: it is read at the end only.
     with tempfile.TemporaryFile() as said:
         process = await asyncio.create_subprocess_exec(find_command(), *words, stdout=subprocess.PIPE, stderr=said, limit=LINE_BYTES_MAX)
         assert process.stdout is not None

@@ -1,6 +1,6 @@
 //! `cosched sim program`: copies of a program under strategies, and their slowdown.
 
-use super::costs::{Costs, Given};
+use super::costs::Costs;
 use super::machine::Machine;
 use super::model::Model;
 use super::platform::OnPlatform;

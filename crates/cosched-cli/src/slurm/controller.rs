@@ -57,7 +57,7 @@ fn output_of(child: &mut Child) -> Result<String, String> {
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = stdout.map_or(Ok(0), |stdout| stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text));
-        // Nobody may listen any more.
+        // The listener may have given up.
         let _ = to.send(read.map(|_| text));
     });
     let read = read.recv_timeout(PATIENCE);

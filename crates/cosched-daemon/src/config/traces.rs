@@ -1,4 +1,4 @@
-//! `[traces]`: who is told of ended jobs.
+//! `[traces]`: a collector that is told of ended jobs.
 
 use super::{ConfigError, error};
 use serde::Deserialize;
