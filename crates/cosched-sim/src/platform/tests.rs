@@ -57,8 +57,8 @@ fn flows_end_when_simgrid_says() {
     }
     off.sort_by(|a, b| b.0.total_cmp(&a.0));
     let above = off.iter().filter(|of| of.0 > 0.001).count();
-    // The one: see docs/platforms.md.
-    assert!(off[0].0 < 0.02 && above <= 1, "{above} of {} differ by more than 0.1 %: {:#?}", off.len(), &off[..8]);
+    // Which these are: docs/platforms.md.
+    assert!(off[0].0 < 0.02 && above <= 4, "{above} of {} differ by more than 0.1 %: {:#?}", off.len(), &off[..8]);
 }
 
 #[test]

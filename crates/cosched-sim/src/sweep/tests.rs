@@ -103,7 +103,7 @@ fn cells_have_a_fixed_order_and_no_repetitions() {
     );
     assert_eq!(labels.len(), 12);
     let all = Description { strategies: vec!["all".into(), "GS".into()], ..description };
-    assert_eq!(plan(&all).cells.len(), (3 + 13 * 2) * 2 * 2, "gangs have no cs_us, and GS is there once");
+    assert_eq!(plan(&all).cells.len(), (4 + 14 * 2) * 2 * 2, "gangs have no cs_us, and GS is there once");
 }
 
 #[test]
