@@ -1,6 +1,7 @@
 //! Process trees that become a job without having a cgroup of their own: they are moved into the job's, and back.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use crate::descent::walk;
 use crate::job::JobCgroup;
@@ -15,6 +16,8 @@ pub const PROCESSES_MAX: usize = 1024;
 pub const THREADS_MAX: usize = 8192;
 /// The limit on repetitions while new processes appear during a move.
 const ROUNDS_MAX: usize = 16;
+/// The limit on the time of a move: while others fork without a pause, the kernel takes 50 ms for a process instead of 3.
+const MOVE_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// A process and its present descendants; the process first. `None` beyond [`PROCESSES_MAX`] processes or [`THREADS_MAX`] threads.
 pub fn family(pid: i32) -> Option<Vec<i32>> {
@@ -26,8 +29,8 @@ impl Tree {
     /// Moves a process and its descendants into `job`, until none is found outside. `may` decides for each whether it may come along.
     ///
     /// # Errors
-    /// Of `may`; also if there are too many, they are in different cgroups, fork faster than they are moved, or cannot be moved. Those already moved
-    /// are in the job then: send them back.
+    /// Of `may`; also if there are too many, they are in different cgroups, fork faster than they are moved, cannot be moved, or not within 2 s. Those
+    /// already moved are in the job then: send them back.
     pub fn attach_family(
         &self,
         job: &JobCgroup,
@@ -39,6 +42,7 @@ impl Tree {
         let gone = || problem("it has ended".into(), "Nothing was changed.");
         let origin = Origin::of(root.pid()).ok_or_else(gone)?;
         let mut moved = BTreeSet::new();
+        let deadline = Instant::now() + MOVE_TIME_MAX;
         for _ in 0..ROUNDS_MAX {
             let family = family(root.pid())
                 .ok_or_else(|| problem(too_many(), "Put it into a cgroup of its own, and adopt that (`--cgroup`)."))?;
@@ -51,6 +55,10 @@ impl Tree {
                 let is_new = self.job_of_path(&own.v2) != Some(job.id());
                 if pid != root.pid() && !moved.contains(&facts.ppid) {
                     continue;
+                }
+                if Instant::now() >= deadline {
+                    let hint = "Put it into a cgroup of its own, and adopt that (`--cgroup`), or try again when less is started.";
+                    return Err(problem("its processes cannot be moved within 2 s".into(), hint).into());
                 }
                 may(pid)?;
                 if is_new && own != origin {
@@ -78,12 +86,13 @@ impl Tree {
     /// Moves all processes of `job` to the origin of its first one, until none is left.
     ///
     /// # Errors
-    /// There are more than [`PROCESSES_MAX`], they fork faster than they are moved, or the kernel refuses.
+    /// There are more than [`PROCESSES_MAX`], they fork faster than they are moved, not all can be moved within 2 s, or the kernel refuses.
     pub fn send_all_back(&self, job: &JobCgroup, origin: &Origin) -> Result<(), TreeError> {
         let problem = |why: String| {
             let hint = "Suspend it, or end some of its processes, and try again.";
             Problem::new(format!("the processes of job {} cannot be moved back", job.id()), why, hint)
         };
+        let deadline = Instant::now() + MOVE_TIME_MAX;
         for _ in 0..ROUNDS_MAX {
             let pids = job.procs()?;
             if pids.is_empty() {
@@ -96,6 +105,9 @@ impl Tree {
                 let Ok(held) = Held::open(pid) else { continue };
                 if self.job_of(pid) != Some(job.id()) {
                     continue;
+                }
+                if Instant::now() >= deadline {
+                    return Err(problem("not all within 2 s; those that are left are still in the job".into()).into());
                 }
                 match self.send_back(pid, origin) {
                     Err(e) if held.alive() => return Err(e),

@@ -93,7 +93,11 @@ impl Driver {
         if let Err(e) = entered {
             match (adoption, &record.origin) {
                 // What was to become a job continues as before.
-                (Some(_), Some(origin)) => drop(self.machinery.tree.send_all_back(&cgroup, &origin.into())),
+                (Some(_), Some(origin)) => {
+                    let origin = origin.into();
+                    // Each attempt is limited in time.
+                    (0..3).any(|_| self.machinery.tree.send_all_back(&cgroup, &origin).is_ok());
+                }
                 (Some(_), None) => (),
                 (None, _) => drop(cgroup.kill()),
             }
