@@ -289,7 +289,7 @@ impl Driver {
             None => self.may_come(owner, pid),
         };
         let moved = self.machinery.tree.attach_family(cgroup, held, may);
-        moved.map_err(|e| internal(format!("job {} could not be adopted", record.id), e))
+        moved.map_err(|e| failed(format!("job {} could not be adopted", record.id), e))
     }
 
     /// The job's number was not known when it began on this node, with empty cgroups.
