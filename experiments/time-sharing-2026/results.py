@@ -1,6 +1,6 @@
 """All numbers of the experiment as one dictionary: what results.json holds and the report and the chart are made of."""
 
-import intervals
+import student
 import plan
 
 
@@ -14,13 +14,13 @@ def row(runs, base, best):
     def of(name, lists):
         return [run[name] for run in lists]
 
-    found = {name: value(intervals.mean(of(name, runs)), intervals.half_width(of(name, runs))) for name in ("turnaround_s", "wait_s", "slowdown", "slowdown_p95", "jain", "later", "utilisation")}
+    found = {name: value(student.mean(of(name, runs)), student.half_width(of(name, runs))) for name in ("turnaround_s", "wait_s", "slowdown", "slowdown_p95", "jain", "later", "utilisation")}
     for name in ("turnaround_s", "slowdown"):
-        whole, half = intervals.ratio(of(name, runs), of(name, base))
+        whole, half = student.ratio(of(name, runs), of(name, base))
         found[f"{name}_change"] = value(whole - 1, half)
     gained = [other - run for run, other in zip(of("turnaround_s", runs), of("turnaround_s", base))]
     most = [other - run for run, other in zip(of("turnaround_s", best), of("turnaround_s", base))]
-    found["part_of_malleable"] = value(*intervals.ratio(gained, most)) if sum(most) > 0 else None
+    found["part_of_malleable"] = value(*student.ratio(gained, most)) if sum(most) > 0 else None
     return found
 
 

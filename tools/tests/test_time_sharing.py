@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "experiments/time-sharing-2026"
-NAMES = ["intervals", "lists", "plan", "report", "results", "runner"]
+NAMES = ["student", "lists", "plan", "report", "results", "runner"]
 
 
 def modules():
@@ -25,7 +25,7 @@ def modules():
         sys.modules.update(kept)
 
 
-intervals, lists, plan, report, results, runner = modules()
+student, lists, plan, report, results, runner = modules()
 
 
 def measured(turnaround_s):
@@ -34,12 +34,12 @@ def measured(turnaround_s):
 
 class Experiment(unittest.TestCase):
     def test_ratio(self):
-        self.assertEqual(intervals.ratio([2, 4], [1, 2]), (2.0, 0.0))
+        self.assertEqual(student.ratio([2, 4], [1, 2]), (2.0, 0.0))
         # Residuals 0.5 and -0.5, s = 0.7071, t = 12.706, n = 2, mean base 1.5: 4.235.
-        whole, half = intervals.ratio([2, 2.5], [1, 2])
+        whole, half = student.ratio([2, 2.5], [1, 2])
         self.assertEqual(whole, 1.5)
         self.assertAlmostEqual(half, 12.706 * 0.5 / 1.5, places=3)
-        self.assertEqual(intervals.ratio([1], [2]), (0.5, None))
+        self.assertEqual(student.ratio([1], [2]), (0.5, None))
 
     def test_lists_are_parts_of_the_log(self):
         job = "{} {} -1 {} 1 -1 -1 1 {} -1 1 1 1 1 1 1 -1 -1\n"

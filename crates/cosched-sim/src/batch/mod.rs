@@ -1,4 +1,4 @@
-//! Batch scheduling of a log: what operators use today, by space sharing, and what is proposed instead ([`shared`]).
+//! Batch scheduling of a log: what operators use today, by space sharing, and what is proposed instead (`shared`).
 //!
 //! At each instant all ends come first, then all submissions, then one pass over the queue (docs/workloads.md, Backfilling):
 //! the order alone changes mean slowdowns by per cents, so it is fixed, and named in every result.

@@ -1,7 +1,7 @@
 //! The machine of today: hosts with speeds, links with bandwidth and latency, and which links a message takes.
 //!
 //! A platform is a tree of zones, each with wires of one kind. Messages are flows: they wait for the latency of their way, then share
-//! its links with the others ([`flows`]). The model is that of Casanova and Marchal 2002 (CM02), with the corrections of Velho and
+//! its links with the others (`flows`). The model is that of Casanova and Marchal 2002 (CM02), with the corrections of Velho and
 //! Legrand 2009 (LV08) by default. docs/platforms.md describes both readers.
 
 mod build;
