@@ -23,6 +23,14 @@ def returns_and_leaves_a_process():
     return subprocess.Popen(["sleep", "1000"]).pid
 
 
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(") ", 1)[1][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 class Odd(Exception):
     def __init__(self, one, two):
         super().__init__("odd")
@@ -53,7 +61,10 @@ class Executor(unittest.TestCase):
     def test_what_a_call_leaves_ends_with_it(self):
         with cosched.CoschedExecutor(1) as executor:
             left = executor.submit(returns_and_leaves_a_process).result(60)
-        self.assertFalse(os.path.exists(f"/proc/{left}"))
+        deadline = time.monotonic() + 60
+        while is_running(left) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertFalse(is_running(left))
 
     def test_exceptions_come_back(self):
         with cosched.CoschedExecutor(2) as executor:

@@ -69,7 +69,7 @@ class ComparisonPlot:
 
     def _labels(self, shown: Callable[[dict[str, Any]], bool] = lambda row: True) -> list[str]:
         """Labels with the parameters in which the rows differ, of those that are shown."""
-        names = ["strategy", "workload", "load", "nodes", "mpl", "skew", "grain", "cs_us", "intr_us", "gang_cs_us", "quantum_ms"]
+        names = ["strategy", "workload", "load", "nodes", "mpl", "skew", "grain", "cs_us", "intr_us", "quantum_ms"]
         rows = list(self._table)
         # Costs always differ between kinds of strategies.
         said = [name for name in names if name == "strategy" or len({row[name] for row in rows if row[name] is not None}) > 1]

@@ -12,6 +12,8 @@ import traceback
 
 #: Whether this is the process of a call, and imports what the call names.
 is_preparing = False
+#: Whether the call has returned: whoever has the answer hangs up.
+_has_answer = False
 
 
 def _read(stream: socket.socket, count: int) -> bytes:
@@ -30,7 +32,8 @@ def _end_with(stream: socket.socket) -> None:
         stream.recv(1)
     except OSError:
         pass
-    os._exit(1)
+    if not _has_answer:
+        os._exit(1)
 
 
 def _call(content: bytes) -> bytes:
@@ -60,7 +63,9 @@ def main() -> None:
         os.dup2(nothing.fileno(), 0)
     content = _read(stream, int.from_bytes(_read(stream, 8), "little"))
     threading.Thread(target=_end_with, args=(stream,), daemon=True).start()
+    global _has_answer
     answer = _call(content)
+    _has_answer = True
     # Before anything else can fail, as writing what the function has printed.
     stream.sendall(len(answer).to_bytes(8, "little") + answer)
     sys.stdout.flush()
