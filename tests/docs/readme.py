@@ -11,7 +11,7 @@ import tempfile
 
 from lab import BUILT, ROOT, VENV, Lab, blocks
 
-LIMIT_S = 400
+LIMIT_S = 700
 # An ordinary user, for whom the machine's policy is not to be changed; and the chapters that ask the daemon.
 USER = 65534
 BY_USERS = ("Use it", "Batch jobs")
