@@ -348,10 +348,7 @@ impl Driver {
                 refuse(ErrorCode::Conflict, what(), "the cgroup that it came from no longer exists", hint)
             })?;
             self.machinery.tree.send_all_back(&live.cgroup, &origin).map_err(|e| internal(what(), e))?;
-        }
-        if live.cgroup.is_adopted()
-            && let Err(e) = live.cgroup.note_released()
-        {
+        } else if let Err(e) = live.cgroup.note_released() {
             tracing::warn!(id, "a rule may adopt it again when the daemon is started again: {e}");
         }
         self.give_back(id, format!("by {}", user_name(peer.uid)));

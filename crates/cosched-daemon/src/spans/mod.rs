@@ -1,4 +1,4 @@
-//! Spans of ended jobs for an OpenTelemetry collector (`traces_url`, decision 0079), by OTLP over gRPC.
+//! Spans of ended jobs for an OpenTelemetry collector (`[traces]`, decision 0079), by OTLP over gRPC.
 //!
 //! Nothing waits for the collector: spans go through a bounded queue to a thread of its own. One that does not answer is asked again, less and less
 //! often; what finds the queue full meanwhile is dropped, counted and said. What an ended daemon had not delivered is gone: accounting has it.
@@ -32,7 +32,7 @@ const COLLECTED_FOR: Duration = Duration::from_millis(200);
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// The way to the thread; without `traces_url` there is none.
+/// The way to the thread; without `[traces]` there is none.
 #[derive(Debug, Default)]
 pub(crate) struct Spans(Option<Way>);
 
@@ -72,7 +72,7 @@ impl Spans {
 }
 
 fn endpoint(traces: &Traces) -> anyhow::Result<Endpoint> {
-    let wrong = |why: String| anyhow::anyhow!("`traces_url = \"{}\"` cannot be used: {why}", traces.url);
+    let wrong = |why: String| anyhow::anyhow!("`url = \"{}\"` of `[traces]` cannot be used: {why}", traces.url);
     let endpoint = Endpoint::from_shared(traces.url.clone()).map_err(|e| wrong(e.to_string()))?;
     let endpoint = endpoint.connect_timeout(ANSWER_MAX);
     let Some(file) = &traces.ca_file else { return Ok(endpoint) };

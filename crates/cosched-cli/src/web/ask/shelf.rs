@@ -258,7 +258,7 @@ mod tests {
         }
         let (open, place) = add(&shelf, 2);
         drop(place);
-        assert_eq!(shelf.record(&open.id, &[]).unwrap().state, State::Interrupted, "nobody holds its lock");
+        assert_eq!(shelf.record(&open.id, &[]).unwrap().state, State::Interrupted, "its lock is free");
     }
 
     #[test]
