@@ -7,6 +7,8 @@ CARGO      ?= cargo
 export PREFIX SYSCONFDIR DESTDIR CARGO
 
 .DEFAULT_GOAL = help
+# cargo and tools/ use all CPUs themselves; what is set up comes first.
+.NOTPARALLEL:
 .PHONY: help setup-demo setup-bench setup-test setup-museum setup-packages build programs demo check test swarm soak kill-everywhere bench reproduce experiments museum packages release docs install uninstall clean fuzz
 
 help: ## this list

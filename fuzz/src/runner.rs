@@ -96,7 +96,7 @@ impl Draw {
 }
 
 fn inputs() -> u64 {
-    std::env::var("COSCHED_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
+    std::env::var("COSCHED_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000)
 }
 
 /// Runs `body` on the seeds of this name, and on mutations of them.

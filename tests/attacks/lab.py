@@ -114,11 +114,11 @@ class Lab:
         """The environment that users' programs and the daemon share."""
         return {"COSCHED_SOCKET": str(self.socket), "COSCHED_LOG": "info"}
 
-    def daemon(self, config="", wait=True, args=()):
-        """Starts the daemon (again), with this configuration (TOML); waits until it answers."""
+    def daemon(self, config="", wait=True, args=(), log=None):
+        """Starts the daemon (again), with this configuration (TOML); waits until it answers. log: instead of coschedd.log."""
         # Other tests' processes are no neighbours whose part of the slots is to be tested.
         self.config.write_text(config if "reserve" in config else "reserve = 0.1\n" + config)
-        log = open(self.dir / "coschedd.log", "ab")
+        log = log or open(self.dir / "coschedd.log", "ab")
         self.process = subprocess.Popen(
             [str(self.bin / "coschedd"), "--cgroup", self.cgroup, "--config", str(self.config), "--socket", str(self.socket),
              "--state-dir", str(self.state), *args],

@@ -9,11 +9,13 @@ from lab import LIMIT_S, ROOT, Lab, blocks
 
 IMAGE = "localhost/cosched-docs:1"
 # Files of the image: programs by their names in it.
-PROGRAMS = {"sh": "/bin/bash", "barrier-threads": ROOT / "build/programs/barrier-threads"}
+PROGRAMS = {"sh": "/bin/bash"}
+# What the commands run is installed there.
+BARRIER = ROOT / "build/programs/barrier-threads"
 
 
 def missing():
-    return [name for name in ("podman", "runc", "tar") if not shutil.which(name)] + [str(path) for path in PROGRAMS.values() if not os.path.exists(path)]
+    return [name for name in ("podman", "runc", "tar") if not shutil.which(name)] + [str(path) for path in (*PROGRAMS.values(), BARRIER) if not os.path.exists(path)]
 
 
 def settings(folder):
@@ -29,7 +31,7 @@ def settings(folder):
 def make_image(folder, environment, installed):
     """Programs, and the libraries that they and what is installed need; nothing is read from the network."""
     root = folder / "root"
-    needed = subprocess.run(["ldd", *PROGRAMS.values(), *installed], check=True, capture_output=True, text=True).stdout
+    needed = subprocess.run(["ldd", *PROGRAMS.values(), BARRIER, *installed], check=True, capture_output=True, text=True).stdout
     libraries = {path: path for path in re.findall(r"(/\S+) \(0x", needed)}
     for target, source in {**libraries, **{f"/bin/{name}": path for name, path in PROGRAMS.items()}}.items():
         os.makedirs(root / os.path.dirname(target).lstrip("/"), exist_ok=True)

@@ -79,6 +79,8 @@ fn rules_adopt_what_appears_and_nothing_of_users() {
     let newest = service("w", 0);
     assert!(wait_until(|| has(&d, "w")), "{}", d.log());
     assert!(!has(&d, "b"), "released before the daemon was killed: {}", stdout(&d.cosched(&["ps"])));
+    let is_refused = |line: &str| line.contains("adopts nothing") && line.contains(&format!("{name}-a.service"));
+    assert!(!d.log().lines().any(is_refused), "what was a job before the restart is one: {}", d.log());
     drop((before, fresh, of_user, other, again, last, newest, many, crowd, d));
     assert!(wait_until(|| std::fs::remove_dir(&slice).is_ok()));
 }

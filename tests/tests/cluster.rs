@@ -351,7 +351,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_nothing_changes() {
     assert!(node.cosched(&["nodes", "--drain", "n2"]).status.success());
     let waits = node.detach(&["--nodes", "n2:1", "--", "sleep", "600"]);
     assert_eq!(node.state(waits), Some(JobState::Waiting));
-    assert!(wait_until(|| stdout(&other.cosched(&["nodes"])).contains("drains")));
+    assert!(wait_until(|| stdout(&other.cosched(&["nodes"])).contains("drained")));
     assert!(node.cosched(&["nodes", "--undrain", "n2"]).status.success());
     assert!(wait_until(|| node.state(waits) == Some(JobState::Running)));
     node.cosched(&["kill", "-9", &id.to_string(), &waits.to_string()]);

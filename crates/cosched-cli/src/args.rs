@@ -41,6 +41,7 @@ pub(crate) enum Commands {
     /// Show profiles, or convert them to programs for the simulator
     Profile(crate::profile::ProfileCommand),
     /// Show all details of jobs
+    #[command(after_help = crate::commands::help::SHOW_JOBS)]
     Show(options::Jobs),
     /// Show CPUs, matrix, switches between gangs, and problems
     Status(options::Status),
@@ -80,6 +81,7 @@ pub(crate) enum Commands {
     /// Repair, back up or restore the cluster's state (administrators)
     Cluster(crate::commands::cluster::Cluster),
     /// Wait for jobs to end
+    #[command(after_help = crate::commands::help::WAIT)]
     Wait(options::Jobs),
     /// List jobs that have ended, and what they used
     History(crate::commands::history::History),

@@ -48,7 +48,7 @@ fn offered(arg: Arg) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first()).map(|name| name.to_string()).unwrap_or_default();
     let long = arg.get_long().unwrap_or_default().to_owned();
     let candidates = |arg: Arg, values: fn() -> Vec<CompletionCandidate>| arg.add(ArgValueCandidates::new(values));
-    match (name.split([',', '[']).next().unwrap_or_default(), long.as_str()) {
+    match (name.trim_start_matches("[-]").split([',', '[', '|']).next().unwrap_or_default(), long.as_str()) {
         ("COMMAND", _) if long.is_empty() => {
             arg.value_hint(ValueHint::CommandWithArguments).add(ArgValueCompleter::new(Programs))
         }

@@ -11,7 +11,7 @@ pub(crate) struct Context {
     #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
     pub(crate) socket: Option<PathBuf>,
 
-    /// Print JSON, one object per line
+    /// Print JSON: one value, or one object per line where output continues
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
 }

@@ -86,7 +86,7 @@ fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
     }
     let lines = String::from_utf8_lossy(&output.stdout);
     let found: Result<Vec<Finding>, _> = lines.lines().map(serde_json::from_str).collect();
-    found.map_err(|e| failed(&format!("{} answered strangely: {e}", daemon.display())))
+    found.map_err(|e| failed(&format!("{} gave an answer that cannot be read: {e}", daemon.display())))
 }
 
 fn text(found: &[Finding], colour: bool) -> String {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Run the cosched daemon of one node.
 ///
 /// It keeps the jobs that `cosched run` registers, plans their time slots and switches them. `cosched` starts one for
-/// you when none runs; an operator starts it by systemd (packaging/systemd).
+/// you when none runs; an operator starts it by systemd (coschedd.socket).
 #[derive(Clone, Debug, Parser)]
 #[command(name = "coschedd", version, after_help = EXAMPLES)]
 pub struct Args {
@@ -53,6 +53,7 @@ const EXAMPLES: &str = "Examples:
   coschedd --check                  what does this machine offer? is the configuration right?
   coschedd --config ./my.toml --socket /tmp/try/c.sock --state-dir /tmp/try/state --cgroup try
 
-The log goes to standard error; COSCHED_LOG=debug makes it talk more.
+The log goes to standard error; COSCHED_LOG=debug logs more.
 
-Exit codes: 0 ended in order; 1 could not start (the message says why); 2 wrong usage.";
+Exit codes: 0 ended in order; 1 could not start (the message says why); 2 wrong usage;
+  3 no daemon can run here (no cgroups that it may write, and no signals instead).";

@@ -83,15 +83,15 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Writes a request and its result.
-    pub(crate) fn write<T>(&self, who: Who, act: Act, job: Option<u64>, outcome: &Answer<T>) {
-        let refused = outcome.as_ref().err();
+    /// Writes a request and its result; `None`: its client has not waited for that.
+    pub(crate) fn write<T>(&self, who: Who, act: Act, job: Option<u64>, outcome: Option<&Answer<T>>) {
+        let refused = outcome.and_then(|outcome| outcome.as_ref().err());
         if !who.admin && !self.may_have_a_line(who.peer.uid, refused.is_some(), Instant::now()) {
             return;
         }
         let mut line = json!({
             "uid": who.peer.uid, "gid": who.gid, "pid": who.peer.pid, "act": act.verb, "job": act.job.or(job),
-            "outcome": if refused.is_some() { "refused" } else { "done" },
+            "outcome": outcome.map_or("unanswered", |_| if refused.is_some() { "refused" } else { "done" }),
         });
         if !matches!(act.detail.as_str(), "" | "{}" | "null") {
             line["request"] = act.detail.into();
@@ -184,9 +184,9 @@ mod tests {
         let path = dir.path().join("audit.log");
         std::fs::write(&path, "{\"act\":\"cut\"}").unwrap();
         let audit = Audit::start(dir.path()).unwrap();
-        audit.write(user(1000), Act::new("class", Some(7), &json!({"class": "batch"})), None, &Ok(()));
+        audit.write(user(1000), Act::new("class", Some(7), &json!({"class": "batch"})), None, Some(&Ok(())));
         let refused: Answer<()> = Err(refuse(ErrorCode::Forbidden, "job 7 is not yours", "", ""));
-        audit.write(user(1001), Act::new("suspend", Some(7), &()), None, &refused);
+        audit.write(user(1001), Act::new("suspend", Some(7), &()), None, Some(&refused));
         let all = wait_for(&path, 4);
         assert_eq!((&all[1]["act"], &all[2]["uid"], &all[2]["gid"]), (&json!("start"), &json!(1000), &json!(100)));
         assert_eq!((&all[2]["request"], &all[2]["outcome"]), (&json!("{\"class\":\"batch\"}"), &json!("done")));
@@ -224,7 +224,7 @@ mod tests {
         assert!(!audit.may_have_a_line(7, false, later(1)));
         assert_eq!((0..9).filter(|_| audit.may_have_a_line(7, false, later(4))).count(), 3);
         let root = Who { admin: true, ..user(7) };
-        audit.write(root, Act::new("suspend", Some(1), &()), None, &Ok(()));
+        audit.write(root, Act::new("suspend", Some(1), &()), None, Some(&Ok(())));
         let all = wait_for(&dir.path().join("audit.log"), 2);
         assert_eq!((&all[1]["uid"], &all[1]["act"]), (&json!(7), &json!("suspend")));
     }

@@ -328,10 +328,34 @@ async fn ask(State(desk): Calls, ConnectInfo(caller): From, op: Op) -> Response 
     }
 }
 
+/// A line of the audit log that is still to be written, also if the client hangs up, which drops the request's future.
+struct Line<'a> {
+    desk: &'a Desk,
+    who: Who,
+    act: Option<Act>,
+}
+
+impl Line<'_> {
+    fn write(mut self, answer: &Answer<Reply>) {
+        let job = answer.as_ref().ok().and_then(|reply| if let Reply::Job(job) = reply { Some(job.id) } else { None });
+        if let Some(act) = self.act.take() {
+            self.desk.audit.write(self.who, act, job, Some(answer));
+        }
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if let Some(act) = self.act.take() {
+            self.desk.audit.write(self.who, act, None, None::<&Answer<Reply>>);
+        }
+    }
+}
+
 impl Desk {
     /// Sends the request to the driver; parts of the answer that the caller may not see are removed, and a change is written to the audit log.
     async fn ask(&self, Caller { peer, gid }: Caller, op: Op) -> Answer<Reply> {
-        let act = act(&op);
+        let line = Line { desk: self, who: Who { peer, gid, admin: self.rights.is_admin(peer) }, act: act(&op) };
         let hidden = op.job().filter(|_| self.privacy.hides_jobs(peer));
         let known = match hidden {
             Some(id) => self.call(peer, Op::Show(id)).await.and_then(|reply| self.seen(peer, reply)).map(drop),
@@ -341,11 +365,7 @@ impl Desk {
             Ok(()) => self.call(peer, op).await,
             Err(e) => Err(e),
         };
-        if let Some(act) = act {
-            let job =
-                answer.as_ref().ok().and_then(|reply| if let Reply::Job(job) = reply { Some(job.id) } else { None });
-            self.audit.write(Who { peer, gid, admin: self.rights.is_admin(peer) }, act, job, &answer);
-        }
+        line.write(&answer);
         answer.and_then(|reply| self.seen(peer, reply))
     }
 

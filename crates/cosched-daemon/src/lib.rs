@@ -48,6 +48,8 @@ mod spans;
 mod start;
 mod store;
 mod stored;
+#[cfg(feature = "etcd")]
+mod tls;
 mod users;
 mod waitpage;
 mod watchdogs;

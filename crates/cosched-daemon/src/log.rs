@@ -14,13 +14,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 const SOCKET: &str = "/run/systemd/journal/socket";
+/// pipe(7).
+const PIPE_BUF: usize = 4096;
 
 /// To be called once, before the first message.
 pub(crate) fn start() {
     let filter = EnvFilter::try_from_env("COSCHED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     match journal() {
         Some(journal) => Registry::default().with(filter).with(Journal(journal)).init(),
-        None => tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init(),
+        None => tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stderr).with_ansi(false).init(),
     }
 }
 
@@ -46,18 +48,32 @@ impl<S: Subscriber> Layer<S> for Journal {
         event.record(&mut entry);
         let level = event.metadata().level();
         if self.0.send(&entry.to_bytes(level)).is_err() {
-            write_at_once(&format!("{level} {}\n", entry.text()));
+            // The journal's other door.
+            let _ = Stderr.write(format!("{level} {}\n", entry.text()).as_bytes());
         }
     }
 }
 
-/// To standard error, the journal's other door, unless it would have to wait: a journal that hangs must not stop the daemon.
-fn write_at_once(text: &str) {
-    let stderr = std::io::stderr();
-    let mut door = [PollFd::new(&stderr, PollFlags::OUT)];
-    if matches!(poll(&mut door, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1)) {
-        // It may be closed; then there is no other place.
-        let _ = stderr.lock().write_all(text.as_bytes());
+/// Standard error, unless that would have to wait: a journal that hangs, or a pipe that is not read, must not stop the daemon.
+struct Stderr;
+
+impl std::io::Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let stderr = std::io::stderr();
+        // A pipe that is ready takes that many without waiting.
+        for part in bytes.chunks(PIPE_BUF) {
+            let mut door = [PollFd::new(&stderr, PollFlags::OUT)];
+            if !matches!(poll(&mut door, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1)) {
+                break;
+            }
+            // It may be closed; then there is no other place.
+            let _ = stderr.lock().write_all(part);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

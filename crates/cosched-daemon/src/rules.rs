@@ -9,7 +9,7 @@ use crate::containers::{Container, Described, Engines, has_containers};
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use crate::watchdogs;
-use cosched_api::{Adopt, JobRequest, Terms, parse};
+use cosched_api::{Adopt, ErrorCode, Job, JobRequest, Terms, parse};
 use cosched_linux::adopt::{procs_below, was_released};
 use cosched_linux::appear::{self, Appear, CGROUPS_MAX, DIRS_MAX, Wanted};
 use std::collections::BTreeMap;
@@ -66,7 +66,8 @@ fn adopt_all(mut appear: Appear<Rules>, (mount, run_dir): (&Path, PathBuf), call
         engines.begin_round();
         for path in appear.populated() {
             // Whoever released it meant it, and that an earlier daemon was told.
-            if is_start && was_released(&appear::at(mount, &path)) {
+            if (is_start || refused.contains_key(&path)) && was_released(&appear::at(mount, &path)) {
+                refused.remove(&path);
                 continue;
             }
             std::thread::sleep(PAUSE);
@@ -130,13 +131,15 @@ fn try_one(
         Ok(None) => return Tried::Done,
         Err(why) => return Tried::Refused(why),
     };
-    match ask(calls, uid, request(at, terms, container, path)) {
+    match ask(calls, uid, Op::Register(Box::new(request(at, terms, container, path)))) {
         None => Tried::Ended,
         Some(Ok(_)) => {
             tracing::info!(rule = at + 1, cgroup = %path.display(), "adopted by a rule");
             warn_of_watchdog(run_dir, path);
             Tried::Done
         }
+        // After a restart of the daemon, say.
+        Some(Err(e)) if e.code == ErrorCode::Conflict && is_job(calls, uid, path) => Tried::Done,
         Some(Err(e)) => {
             Tried::Refused(format!("rule {}: {} ({}). {}", at + 1, e.what, e.why, e.hint.trim_end_matches('.')))
         }
@@ -222,11 +225,19 @@ fn request(at: usize, terms: Terms, container: Option<Described>, path: &Path) -
 }
 
 /// None when the driver has ended.
-fn ask(calls: &mpsc::Sender<Call>, uid: u32, request: JobRequest) -> Option<Answer<Reply>> {
+fn ask(calls: &mpsc::Sender<Call>, uid: u32, op: Op) -> Option<Answer<Reply>> {
     let (reply, answer) = oneshot::channel();
-    let op = Op::Register(Box::new(request));
     calls.blocking_send(Call { peer: Peer { uid, pid: None }, op, reply }).ok()?;
     answer.blocking_recv().ok()
+}
+
+/// Whether this cgroup is a job.
+fn is_job(calls: &mpsc::Sender<Call>, uid: u32, path: &Path) -> bool {
+    let is_it = |job: &Job| job.adopted.as_ref().is_some_and(|it| it.cgroup.as_deref().map(Path::new) == Some(path));
+    match ask(calls, uid, Op::List { all: false }) {
+        Some(Ok(Reply::Jobs(list))) => list.jobs.iter().any(is_it),
+        _ => false,
+    }
 }
 
 /// Whether a cgroup is meant, as far as its path says.

@@ -16,9 +16,6 @@ pub const PROCESSES_MAX: usize = 1024;
 pub const THREADS_MAX: usize = 8192;
 /// The limit on repetitions while new processes appear during a move.
 const ROUNDS_MAX: usize = 16;
-/// The limit on the time of a move: while others fork without a pause, the kernel takes 50 ms for a process instead of 3.
-const MOVE_TIME_MAX: Duration = Duration::from_secs(2);
-
 /// A process and its present descendants; the process first. `None` beyond [`PROCESSES_MAX`] processes or [`THREADS_MAX`] threads.
 pub fn family(pid: i32) -> Option<Vec<i32>> {
     let below = walk(pid, None, (PROCESSES_MAX - 1, THREADS_MAX))?;
@@ -26,15 +23,17 @@ pub fn family(pid: i32) -> Option<Vec<i32>> {
 }
 
 impl Tree {
-    /// Moves a process and its descendants into `job`, until none is found outside. `may` decides for each whether it may come along.
+    /// Moves a process and its descendants into `job`, until none is found outside. `may` decides for each whether it may come along. `limit`: while
+    /// others fork without a pause, the kernel takes 50 ms for a process instead of 3.
     ///
     /// # Errors
-    /// Of `may`; also if there are too many, they are in different cgroups, fork faster than they are moved, cannot be moved, or not within 2 s. Those
+    /// Of `may`; also if there are too many, they are in different cgroups, fork faster than they are moved, cannot be moved, or not within `limit`. Those
     /// already moved are in the job then: send them back.
     pub fn attach_family(
         &self,
         job: &JobCgroup,
         root: &Held,
+        limit: Duration,
         may: impl Fn(i32) -> Result<(), Problem>,
     ) -> Result<(), TreeError> {
         let problem =
@@ -42,7 +41,7 @@ impl Tree {
         let gone = || problem("it has ended".into(), "Nothing was changed.");
         let origin = Origin::of(root.pid()).ok_or_else(gone)?;
         let mut moved = BTreeSet::new();
-        let deadline = Instant::now() + MOVE_TIME_MAX;
+        let deadline = Instant::now() + limit;
         for _ in 0..ROUNDS_MAX {
             let family = family(root.pid())
                 .ok_or_else(|| problem(too_many(), "Put it into a cgroup of its own, and adopt that (`--cgroup`)."))?;
@@ -58,7 +57,11 @@ impl Tree {
                 }
                 if Instant::now() >= deadline {
                     let hint = "Put it into a cgroup of its own, and adopt that (`--cgroup`), or try again when less is started.";
-                    return Err(problem("its processes cannot be moved within 2 s".into(), hint).into());
+                    return Err(problem(
+                        format!("its processes cannot be moved within {} ms", limit.as_millis()),
+                        hint,
+                    )
+                    .into());
                 }
                 may(pid)?;
                 if is_new && own != origin {
@@ -86,13 +89,13 @@ impl Tree {
     /// Moves all processes of `job` to the origin of its first one, until none is left.
     ///
     /// # Errors
-    /// There are more than [`PROCESSES_MAX`], they fork faster than they are moved, not all can be moved within 2 s, or the kernel refuses.
-    pub fn send_all_back(&self, job: &JobCgroup, origin: &Origin) -> Result<(), TreeError> {
+    /// There are more than [`PROCESSES_MAX`], they fork faster than they are moved, not all can be moved within `limit`, or the kernel refuses.
+    pub fn send_all_back(&self, job: &JobCgroup, origin: &Origin, limit: Duration) -> Result<(), TreeError> {
         let problem = |why: String| {
             let hint = "Suspend it, or end some of its processes, and try again.";
             Problem::new(format!("the processes of job {} cannot be moved back", job.id()), why, hint)
         };
-        let deadline = Instant::now() + MOVE_TIME_MAX;
+        let deadline = Instant::now() + limit;
         for _ in 0..ROUNDS_MAX {
             let pids = job.procs()?;
             if pids.is_empty() {
@@ -107,7 +110,9 @@ impl Tree {
                     continue;
                 }
                 if Instant::now() >= deadline {
-                    return Err(problem("not all within 2 s; those that are left are still in the job".into()).into());
+                    let late =
+                        format!("not all within {} ms; those that are left are still in the job", limit.as_millis());
+                    return Err(problem(late).into());
                 }
                 match self.send_back(pid, origin) {
                     Err(e) if held.alive() => return Err(e),

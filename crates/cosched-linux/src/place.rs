@@ -99,12 +99,12 @@ pub(crate) fn own_v1(content: &str, controller: &str) -> Option<PathBuf> {
 }
 
 fn not_delegated(why: String) -> Problem {
-    Problem::new(
-        "no place for a daemon of one user",
-        why,
-        "start inside a delegated cgroup: systemd-run --user --scope -p Delegate=yes cosched …; or ask the \
-         administrator to run coschedd as a service",
-    )
+    let delegated = match Path::new("/run/systemd/system").exists() {
+        true => "start inside a delegated cgroup: systemd-run --user --scope -p Delegate=yes cosched …",
+        false => "ask the administrator for a cgroup of your own (its directory and its cgroup.procs)",
+    };
+    let hint = format!("{delegated}; or ask the administrator to run coschedd as a service");
+    Problem::new("no place for a daemon of one user", why, hint)
 }
 
 fn check_writable(dir: &Path, files: &[&str]) -> Result<(), Problem> {
@@ -210,6 +210,8 @@ mod tests {
     fn a_cgroup_that_cannot_be_written_is_explained() {
         let mount = tempfile::tempdir().unwrap();
         let error = Place::delegated_from(&unified(mount.path()), "0::/gone\n", "cosched").unwrap_err();
-        assert!(error.hint.contains("Delegate=yes"), "{error}");
+        let has_systemd = Path::new("/run/systemd/system").exists();
+        let hint = if has_systemd { "Delegate=yes" } else { "a cgroup of your own" };
+        assert!(error.hint.contains(hint), "{error}");
     }
 }

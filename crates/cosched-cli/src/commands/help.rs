@@ -86,7 +86,7 @@ Exit codes:
   6 invalid request, or it cannot become a job";
 
 pub(crate) const RELEASE: &str = "\
-The processes of a released job run on, as before they were adopted: their cgroup is let run, and processes that were moved are moved back. A suspended job runs \
+The processes of a released job run on, as before they were adopted: their cgroup is thawed, and processes that were moved are moved back. A suspended job runs \
 then, too. For the job's owner and administrators.
 
 Examples:
@@ -152,14 +152,24 @@ Exit codes:
   0 success   3 no daemon reachable   4 no such job, or nothing selected   5 permission denied   6 conflicting state
   With several jobs, that of the first failure.";
 
-pub(crate) const JOBS: &str = "\
+pub(crate) const SHOW_JOBS: &str = "\
 Examples:
   cosched show 7
-  cosched wait 7 && echo well
+  cosched show --json render | jq .waiting
 
 Exit codes:
-  0 success   3 no daemon reachable   4 no such job   5 permission denied   6 conflicting state
-  With several jobs, that of the first failure. `wait`: the first job's exit code that is not 0 (128+N for signal N).";
+  0 success   3 no daemon reachable   4 no such job   5 permission denied
+  With several jobs, that of the first failure.";
+
+pub(crate) const WAIT: &str = "\
+Examples:
+  cosched wait 7 && echo well
+  cosched wait first second                until both have ended
+
+Exit codes:
+  the first job's exit code that is not 0 (128+N for signal N), else 0
+  3 no daemon reachable   4 no such job   5 permission denied   6 conflicting state
+  A job may end with 3 to 6, too: `--json` tells them apart, which prints a job only when it has ended.";
 
 pub(crate) const STATUS: &str = "\
 Latencies of switches are measured from the slot's boundary: until the slot thread ran (wake), and \
@@ -188,7 +198,7 @@ Prints an address with a random token, which a browser on this machine opens: th
 they were due and received, problems; and suspends, resumes, kills and changes jobs. It also predicts your jobs under other policies (`cosched sim \
 whatif`) and compares strategies on a trace (`cosched sim compare`). The page acts with your rights at the daemon. \
 Anyone with the address acts as you until the command ends, so keep it to yourself. Other users of this machine cannot use the port \
-without the token; pages of other origins are refused. docs/web.md has a systemd user unit.
+without the token; pages of other origins are refused. `systemctl --user enable --now cosched-web` runs it as a service.
 
 Examples:
   cosched web
@@ -313,12 +323,12 @@ Examples:
   cosched queues --toml > queues.toml      to edit, for `cosched queues set queues.toml`
 
 Exit codes:
-  0 success   3 no daemon reachable   5 permission denied   6 refused, for example without a cluster";
+  0 success   3 no daemon reachable   5 permission denied   6 refused";
 
 pub(crate) const QUEUES_SET: &str = "\
-The file has a table [[queue]] for each queue, the most urgent first: name and, optionally, exclusive, memory_max, disk_max and \
-time_max; everything else in it is ignored. They replace all queues of the cluster, on every node, while \
-jobs run. A job stays in the queue of the same name: a queue with jobs cannot be removed, and the error lists them. \
+The file has a table [[queue]] for each queue, the most urgent first: name and, optionally, exclusive, memory_max, disk_max, time_max, \
+users, groups, jobs_max_per_user and memory_max_per_user. They replace all queues of the cluster, on every node, while \
+jobs run. A table [fair_share] is applied too; without one, fair share stays as it is. Everything else in the file is ignored. A job stays in the queue of the same name: a queue with jobs cannot be removed, and the error lists them. \
 Limits on memory and disk apply to jobs submitted later, limits on time to all running jobs; `exclusive` applies to jobs \
 that start later.
 
@@ -539,4 +549,4 @@ Examples:
   cosched nodes --dead b7         its machine is off: do not wait for its jobs
 
 Exit codes:
-  0 success   3 no daemon reachable   5 permission denied   6 refused, for example without a cluster or queues";
+  0 success   3 no daemon reachable   5 permission denied   6 refused";

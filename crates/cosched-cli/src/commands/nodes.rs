@@ -86,7 +86,7 @@ fn node_table(nodes: &[Both<'_>], now_unix_ms: u64) -> String {
             Some(since) => format!("silent {}", format::duration_ms(now_unix_ms.saturating_sub(since))),
             None => format::gone(node.gone_since_unix_ms, now_unix_ms),
         },
-        (true, true) => "drains".to_owned(),
+        (true, true) => "drained".to_owned(),
         (true, false) => "up".to_owned(),
     };
     let clock = |node: &NodeStatus| match node.clock.as_ref().and_then(|clock| clock.synchronised) {
@@ -171,7 +171,7 @@ mod tests {
             text(&both(&[node.clone(), gone], std::slice::from_ref(&load)), &cluster, 197_000),
             "cluster c, whose store does not answer; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
              NODE  STATE       CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
-             a     drains         2  1.0G  1.26  512M       3  -      -\n\
+             a     drained        2  1.0G  1.26  512M       3  -      -\n\
              b     gone 3m12s     -     -     -     -       -  -      -\n\n\
              QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX  USER JOBS  USER MEM  FOR\n\
              night  exclusive        2        0     1.0G         -     1m30s          -         -  all users\n"

@@ -74,7 +74,6 @@ pub(crate) struct Steer {
 const SELECTED_BY: [&str; 4] = ["all", "user", "name", "state"];
 
 #[derive(Args, Debug)]
-#[command(after_help = crate::commands::help::JOBS)]
 pub(crate) struct Jobs {
     /// Ids or names
     #[arg(required = true, value_name = "JOB")]
@@ -169,11 +168,11 @@ pub(crate) struct ChangePolicy {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rows: Option<u32>,
 
-    /// In a cluster: shares of classes during working hours, as interactive=8,batch=2; unnamed classes keep theirs
+    /// Shares of classes during working hours, as interactive=8,batch=2; unnamed classes keep theirs
     #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
     pub(crate) shares: Vec<(Class, u32)>,
 
-    /// In a cluster: shares of classes during off-hours
+    /// Shares of classes during off-hours
     #[arg(long, value_name = "CLASS=N,…", value_delimiter = ',', value_parser = parse_share)]
     pub(crate) off_hours: Vec<(Class, u32)>,
 }

@@ -119,7 +119,7 @@ pub(crate) fn read_report(output: &str) -> Option<Report> {
 }
 
 fn missing(why: &str) -> Failure {
-    let hint = "`make programs` builds them; or use --program PATH, or set COSCHED_PROGRAMS to their directory";
+    let hint = "`make programs` builds them in the source (packages have barrier-threads); or use --program PATH, or set COSCHED_PROGRAMS to their directory";
     Failure::explained(1, "no parallel program for the demo", why, hint)
 }
 

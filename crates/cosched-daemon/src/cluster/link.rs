@@ -2,12 +2,14 @@
 
 use super::FromStore;
 #[cfg(feature = "etcd")]
-use super::etcd::{Etcd, EtcdConfig, Tls};
+use super::etcd::{Etcd, EtcdConfig};
 use super::memory::{Disk, Memory};
 #[cfg(feature = "etcd")]
 use crate::config::EtcdFile;
 use crate::config::{ClusterConfig, StoreChoice};
 use crate::store::Store;
+#[cfg(feature = "etcd")]
+use crate::tls::Tls;
 use anyhow::{Context, bail};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{Compare, Do, Done, Of, Op, OpDone, Range, Txn};

@@ -16,6 +16,8 @@ use cosched_linux::family::{family, too_many};
 use cosched_linux::process::{self, Held};
 use cosched_linux::{Entry, JobCgroup, Origin, Problem, Quota, TreeError};
 use cosched_node::Input;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,6 +26,33 @@ use tokio::time::Instant;
 const LET_GO_PERIOD: Duration = Duration::from_millis(20);
 /// How often the driver checks whether adopted cgroups still exist.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// The time that moves of one user's processes may take in `MOVE_PERIOD`: the driver does nothing else meanwhile. In a cluster it is a fifth of a node's
+/// lease, if that is less: a node that is silent for longer loses its slots.
+const MOVE_TIME_MAX: Duration = Duration::from_secs(2);
+const MOVE_PERIOD: Duration = Duration::from_secs(60);
+/// With less than that no move is begun.
+const MOVE_TIME_MIN: Duration = Duration::from_millis(50);
+
+/// How long users' processes were examined and moved since when.
+#[derive(Debug, Default)]
+pub(super) struct MoveTimes(RefCell<BTreeMap<u32, (Instant, Duration)>>);
+
+impl MoveTimes {
+    fn left(&self, uid: u32, most: Duration, now: Instant) -> Duration {
+        let mut times = self.0.borrow_mut();
+        times.retain(|_, (since, _)| now.duration_since(*since) < MOVE_PERIOD);
+        times.get(&uid).map_or(most, |(_, time)| most.saturating_sub(*time))
+    }
+
+    /// Does something of this user's, and counts its time.
+    fn count<T>(&self, uid: u32, work: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let done = work();
+        self.0.borrow_mut().entry(uid).or_insert((begun, Duration::ZERO)).1 += begun.elapsed();
+        done
+    }
+}
 
 /// Existing processes that are to become a job.
 #[derive(Debug)]
@@ -159,7 +188,8 @@ impl Driver {
                 match self.machinery.tree.own_cgroup_of(pid) {
                     Some(own) if self.may_have(peer, &own) => Ok((None, self.adopt_cgroup(peer, &own, from)?)),
                     _ => {
-                        self.check_family(peer, &held)?;
+                        self.move_time(peer)?;
+                        self.move_times.count(peer.uid, || self.check_family(peer, &held))?;
                         let adopted = Adopted { from, ..Adopted::default() };
                         Ok((Some(held), Adoption { cgroup: None, adopted, pid, quota: None }))
                     }
@@ -288,8 +318,42 @@ impl Driver {
             }
             None => self.may_come(owner, pid),
         };
-        let moved = self.machinery.tree.attach_family(cgroup, held, may);
+        let limit = self.move_time(owner)?;
+        let attach = || self.machinery.tree.attach_family(cgroup, held, limit, may);
+        let moved = self.move_times.count(record.uid, attach);
         moved.map_err(|e| failed(format!("job {} could not be adopted", record.id), e))
+    }
+
+    fn move_time_max(&self) -> Duration {
+        MOVE_TIME_MAX.min(self.config.cluster.node_lease / 5)
+    }
+
+    /// How long a move of this user's processes may take now.
+    fn move_time(&self, peer: Peer) -> Answer<Duration> {
+        let most = self.move_time_max();
+        match self.move_times.left(peer.uid, most, Instant::now()) {
+            _ if self.rights.is_admin(peer) => Ok(most),
+            left if left >= MOVE_TIME_MIN => Ok(left),
+            _ => {
+                let most_ms = most.as_millis();
+                let why = format!(
+                    "moving yours has taken {most_ms} ms within a minute, and the daemon does nothing else meanwhile"
+                );
+                let hint = "Try again in a minute. A cgroup is adopted (`--cgroup`) and released without moving its processes.";
+                Err(refuse(ErrorCode::Limit, "no processes are moved now", why, hint))
+            }
+        }
+    }
+
+    pub(super) fn send_all_back(
+        &self,
+        uid: u32,
+        cgroup: &JobCgroup,
+        origin: &Origin,
+        limit: Option<Duration>,
+    ) -> Result<(), TreeError> {
+        let limit = limit.unwrap_or_else(|| self.move_time_max());
+        self.move_times.count(uid, || self.machinery.tree.send_all_back(cgroup, origin, limit))
     }
 
     /// The job's number was not known when it began on this node, with empty cgroups.
@@ -347,7 +411,8 @@ impl Driver {
                 );
                 refuse(ErrorCode::Conflict, what(), "the cgroup that it came from no longer exists", hint)
             })?;
-            self.machinery.tree.send_all_back(&live.cgroup, &origin).map_err(|e| internal(what(), e))?;
+            let limit = self.move_time(peer)?;
+            self.send_all_back(peer.uid, &live.cgroup, &origin, Some(limit)).map_err(|e| internal(what(), e))?;
         } else if let Err(e) = live.cgroup.note_released() {
             tracing::warn!(id, "a rule may adopt it again when the daemon is started again: {e}");
         }
@@ -418,6 +483,19 @@ mod tests {
         let refused = check_tasks("/a.service", 8, 7).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Limit);
         assert!(refused.why.contains("8 processes and threads, and a job may have at most 7"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_users_moves_have_a_time_in_a_minute_and_others_have_theirs() {
+        let (times, most, begin) = (MoveTimes::default(), Duration::from_secs(1), Instant::now());
+        assert_eq!(times.left(7, most, begin), most);
+        times.0.borrow_mut().insert(7, (begin, Duration::from_millis(700)));
+        times.count(7, || std::thread::sleep(Duration::from_millis(5)));
+        let left = times.left(7, most, begin);
+        assert!(left < Duration::from_millis(300) && times.left(8, most, begin) == most, "{left:?}");
+        times.0.borrow_mut().insert(7, (begin, Duration::from_secs(9)));
+        assert_eq!(times.left(7, most, begin), Duration::ZERO);
+        assert_eq!(times.left(7, most, begin + MOVE_PERIOD), most);
     }
 
     #[test]

@@ -77,6 +77,8 @@ use tokio::time::Instant;
 
 /// At most this number of requests is handled before deadlines and other events are checked again: users may send requests without a pause.
 const CALLS_AT_A_TIME: usize = 64;
+/// Or those that arrived in this time.
+const TURN_MAX: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Facts about the daemon itself.
 #[derive(Debug)]
@@ -208,11 +210,12 @@ pub(crate) struct Driver {
     /// The driver's own request channel, for tasks that report back.
     calls: mpsc::Sender<Call>,
     live: BTreeMap<u64, Live>,
-    /// Cgroups with processes that were unknown to the state at start.
+    /// Cgroups with processes that were unknown to the state at start, or that could not be moved back.
     orphans: Vec<(u64, JobCgroup)>,
     /// Adopted cgroups of jobs that are over, which a late slot thread may still freeze.
     letting_go: Vec<JobCgroup>,
     adopted_look_at: Instant,
+    move_times: adopt::MoveTimes,
     boot_id: String,
     memory_bytes: u64,
     /// Every mechanism and why it can or cannot be used here; trying them creates cgroups, so it is done once.
@@ -287,6 +290,7 @@ impl Driver {
             orphans: Vec::new(),
             letting_go: Vec::new(),
             adopted_look_at: Instant::now(),
+            move_times: adopt::MoveTimes::default(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes,
             mechanisms,
@@ -329,7 +333,12 @@ impl Driver {
                     Some(call) => {
                         self.answer(call);
                         // Requests that arrived meanwhile are planned and written together.
+                        let begun = Instant::now();
                         for _ in 1..CALLS_AT_A_TIME {
+                            // Timers are not kept waiting by calls that take long.
+                            if begun.elapsed() > TURN_MAX {
+                                break;
+                            }
                             let Ok(call) = calls.try_recv() else { break };
                             self.went_round();
                             self.answer(call);

@@ -106,7 +106,8 @@ impl Driver {
         let tree = self.machinery.tree.v2_dir().display();
         Some(Warning {
             what: format!("{} cgroups have processes and no job: {}", self.orphans.len(), numbers.join(", ")),
-            why: "the state does not list them: it is damaged, or an older copy of it was restored".to_owned(),
+            why: "the state does not list them: it is damaged, an older copy of it was restored, or they were to be adopted and could not be moved back"
+                .to_owned(),
             hint: format!(
                 "They run without slots and without cosched's limits. End them (`echo 1 > {tree}/job-N/cgroup.kill`), \
                  or stop the daemon, put the newer state back and start it: then they are jobs again."

@@ -94,15 +94,17 @@ impl Driver {
             match (adoption, &record.origin) {
                 // What was to become a job continues as before.
                 (Some(_), Some(origin)) => {
-                    let origin = origin.into();
-                    // Each attempt is limited in time.
-                    (0..3).any(|_| self.machinery.tree.send_all_back(&cgroup, &origin).is_ok());
+                    if let Err(e) = self.send_all_back(record.uid, &cgroup, &origin.into(), None) {
+                        tracing::warn!(id = record.id, "what was not adopted could not be moved back: {e}");
+                    }
                 }
                 (Some(_), None) => (),
                 (None, _) => drop(cgroup.kill()),
             }
             if let Err(e) = cgroup.remove() {
                 tracing::warn!("the cgroup of a job that failed to start could not be removed: {e}");
+                // `cosched status` warns of it as long as there are processes in it.
+                self.orphans.push((record.id, cgroup));
             }
             return Err(e);
         }

@@ -28,7 +28,7 @@ struct House {
     desk: Desk,
     bounds: Bounds,
     asked: Arc<Mutex<Vec<String>>>,
-    _audit: tempfile::TempDir,
+    audit_dir: tempfile::TempDir,
 }
 
 impl House {
@@ -65,7 +65,7 @@ impl House {
             ended: EndedLog::new(audit.path()),
         };
         let bounds = Bounds { budget: Budget::new(32 << 20, 64 << 20), rights, time: Duration::from_secs(60) };
-        House { desk, bounds, asked, _audit: audit }
+        House { desk, bounds, asked, audit_dir: audit }
     }
 
     fn open() -> House {
@@ -101,6 +101,22 @@ fn request(method: Method, path: &str, body: &str) -> Request<Body> {
     let body = body.to_owned();
     let length = body.len();
     Request::builder().method(method).uri(path).header(header::CONTENT_LENGTH, length).body(Body::from(body)).unwrap()
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_change_whose_client_hangs_up_is_in_the_audit_log() {
+    let house = House::open();
+    let (calls, mut taken) = mpsc::channel(1);
+    let desk = Desk { calls, ..house.desk.clone() };
+    let caller = Caller { peer: Peer { uid: OWNER, pid: None }, gid: OWNER };
+    let asked = tokio::time::timeout(Duration::from_millis(5), desk.ask(caller, Op::Suspend(7))).await;
+    assert!(asked.is_err() && taken.try_recv().is_ok());
+    let lines = || std::fs::read_to_string(house.audit_dir.path().join("audit.log")).unwrap_or_default();
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while !lines().contains("suspend") && std::time::Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(lines().lines().any(|line| line.contains("suspend") && line.contains("\"unanswered\"")), "{}", lines());
 }
 
 /// Every request about job 7, and the driver's request for it.

@@ -148,7 +148,7 @@ impl JournalFile {
     /// Writes a new file with these lines alone and renames it over the journal; the old file stays until then.
     ///
     /// # Errors
-    /// Of the file system; the old file stays in force.
+    /// Of the file system: the old file stays in force, unless only the new one's name is not known to be on the disk.
     pub(super) fn replace(&mut self, text: &[u8], next: u64) -> io::Result<()> {
         // After a failure, not again with every change.
         self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
@@ -160,10 +160,15 @@ impl JournalFile {
         }
         self.file = written?;
         (self.bytes, self.next) = (text.len() as u64, next);
-        self.mark.write(next - 1);
-        (self.has_rest, self.unsure, self.short_of) = (false, false, None);
-        self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
-        Ok(())
+        (self.has_rest, self.short_of) = (false, None);
+        // The old file has no name any more, whether the disk knows that or not.
+        let synced = sync_dir(&self.path);
+        self.unsure = synced.is_err();
+        if !self.unsure {
+            self.mark.write(next - 1);
+            self.compact_bytes = self.compact_bytes_min.max(2 * self.bytes);
+        }
+        synced
     }
 }
 
@@ -190,7 +195,6 @@ fn write_new(new: &Path, path: &Path, text: &[u8]) -> io::Result<File> {
     file.write_all(text)?;
     file.sync_all()?;
     std::fs::rename(new, path)?;
-    sync_dir(path)?;
     Ok(file)
 }
 

@@ -7,6 +7,7 @@ mod form;
 mod proto;
 
 use crate::config::Traces;
+use crate::tls::Tls;
 use cosched_api as api;
 use form::text;
 use proto::{ExportRequest, ExportResponse, Resource, ResourceSpans, Scope, ScopeSpans, Span};
@@ -19,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tonic::Status;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -76,13 +77,8 @@ fn endpoint(traces: &Traces) -> anyhow::Result<Endpoint> {
     let endpoint = Endpoint::from_shared(traces.url.clone()).map_err(|e| wrong(e.to_string()))?;
     let endpoint = endpoint.connect_timeout(ANSWER_MAX);
     let Some(file) = &traces.ca_file else { return Ok(endpoint) };
-    let pem = std::fs::read_to_string(file).map_err(|e| wrong(format!("{}: {e}", file.display())))?;
-    // A file without a certificate would be taken for an empty list of them.
-    if !pem.contains("-----BEGIN CERTIFICATE-----") {
-        return Err(wrong(format!("{} holds no certificate (PEM)", file.display())));
-    }
-    let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem));
-    endpoint.tls_config(tls).map_err(|e| wrong(e.to_string()))
+    let ca_pem = std::fs::read_to_string(file).map_err(|e| wrong(format!("{}: {e}", file.display())))?;
+    Tls { ca_pem, ..Tls::default() }.secure(endpoint).map_err(|why| wrong(format!("{}: {why}", file.display())))
 }
 
 fn resource(node: &str) -> Resource {
@@ -120,16 +116,38 @@ impl Exporter {
         }
     }
 
-    /// Until the collector has taken it, or refuses it for good.
+    /// What is too large for the collector goes in halves.
     async fn deliver(&self, client: &mut Grpc<Channel>, spans: Vec<Span>) {
-        let request = self.request(spans);
+        let mut parts = vec![spans];
+        while let Some(mut part) = parts.pop() {
+            if self.deliver_part(client, &part).await {
+                continue;
+            }
+            match part.len() {
+                0 | 1 => tracing::warn!("a span of an ended job is too large for {}, and is left out", self.url),
+                spans => {
+                    let rest = part.split_off(spans / 2);
+                    parts.extend([rest, part]);
+                }
+            }
+        }
+    }
+
+    /// Until the collector has taken them, or refuses them for good; returns whether they were not too large for it.
+    async fn deliver_part(&self, client: &mut Grpc<Channel>, spans: &[Span]) -> bool {
+        let request = self.request(spans.to_vec());
         let mut pause = RETRY[0];
         let mut has_told = false;
         loop {
             match timeout(ANSWER_MAX, export(client, request.clone())).await {
-                Ok(Ok(answer)) => return self.tell_end(has_told, answer),
+                Ok(Ok(answer)) => {
+                    self.tell_end(has_told, answer);
+                    return true;
+                }
+                Ok(Err(status)) if is_too_large(&status) => return false,
                 Ok(Err(status)) if !is_retried(&status) => {
-                    return tracing::warn!("{} refuses spans of ended jobs: {}", self.url, status.message());
+                    tracing::warn!("{} refuses spans of ended jobs: {}", self.url, status.message());
+                    return true;
                 }
                 Ok(Err(status)) => self.tell(&mut has_told, status.message()),
                 Err(_) => self.tell(&mut has_told, "no answer in 10 s"),
@@ -170,6 +188,11 @@ async fn export(client: &mut Grpc<Channel>, request: ExportRequest) -> Result<Ex
     let codec = ProstCodec::<ExportRequest, ExportResponse>::default();
     let answer = client.unary(tonic::Request::new(request), PathAndQuery::from_static(EXPORT), codec).await?;
     Ok(answer.into_inner())
+}
+
+/// OTLP: a server with too much to do says in the details of its answer when to retry. Without them it refuses what is larger than its limit.
+fn is_too_large(status: &Status) -> bool {
+    status.code() == tonic::Code::ResourceExhausted && status.details().is_empty()
 }
 
 /// As OTLP's specification says which refusals are temporary.

@@ -74,7 +74,7 @@ impl Tools {
     pub(super) fn find(mpirun: Option<&OsStr>, wait: Wait) -> Result<Tools, Failure> {
         let program = |name: &str| {
             programs::find(name).ok_or_else(|| {
-                let hint = "`make programs` builds them; COSCHED_PROGRAMS names their directory";
+                let hint = "`make build && make install` from the source has them (packages do not); COSCHED_PROGRAMS names their directory";
                 missing(&format!("the program {name} was not found"), hint)
             })
         };
@@ -191,7 +191,7 @@ fn owned(environment: &[(&'static str, &'static str)]) -> Vec<(String, OsString)
 
 /// A number of a program's report.
 fn number(report: &Value, program: &str, key: &str, at_least: f64) -> Result<f64, Failure> {
-    let hint = "`make programs` builds the programs of this version; COSCHED_PROGRAMS names their directory";
+    let hint = "`make build && make install` from the source has the programs of this version (packages do not); COSCHED_PROGRAMS names their directory";
     let value = report.get(key).and_then(Value::as_f64);
     let value = value.ok_or_else(|| missing(&format!("the report of {program} has no `{key}`"), hint))?;
     if value.is_finite() && value >= at_least {
@@ -235,7 +235,7 @@ mod tests {
         let report = serde_json::json!({"alpha_us": 1.5, "beta_us_per_word": -1.0});
         assert_eq!(number(&report, "pingpong", "alpha_us", 0.0).unwrap(), 1.5);
         let old = number(&report, "pingpong", "alpha_cpu_us", 0.0).unwrap_err();
-        assert!(old.message.contains("has no `alpha_cpu_us`") && old.message.contains("make programs"), "{old:?}");
+        assert!(old.message.contains("has no `alpha_cpu_us`") && old.message.contains("make install"), "{old:?}");
         assert!(number(&report, "pingpong", "beta_us_per_word", 0.0).is_err());
     }
 }

@@ -53,7 +53,12 @@ pub(super) fn json(signals: &Signals, line: &Line) -> Result<serde_json::Value, 
     }
     let found =
         text.lines().rev().find_map(|line| serde_json::from_str(line.trim()).ok().filter(serde_json::Value::is_object));
-    found.ok_or_else(|| failed("it printed no line of JSON", "`make programs` builds the programs of this version"))
+    found.ok_or_else(|| {
+        failed(
+            "it printed no line of JSON",
+            "`make build && make install` from the source has the programs of this version (packages do not)",
+        )
+    })
 }
 
 /// Binds this thread to one CPU until dropped.

@@ -113,7 +113,7 @@ fn nodes_lines(nodes: &[NodeStatus], theme: Theme, now_unix_ms: u64) -> Vec<Line
         let (state, style) = match (node.alive, clock_bad, node.drains) {
             (false, ..) => (format::gone(node.gone_since_unix_ms, now_unix_ms), theme.bad()),
             (_, Some(why), _) => (format!("no slots: {why}"), theme.bad()),
-            (_, _, true) => ("drains".to_owned(), theme.middling()),
+            (_, _, true) => ("drained".to_owned(), theme.middling()),
             _ => ("up".to_owned(), theme.good()),
         };
         Line::from(vec![

@@ -12,6 +12,7 @@ mod words;
 mod tests;
 
 use super::FromStore;
+use crate::tls::Tls;
 use cosched_cluster::OpId;
 use cosched_cluster::store::Op;
 use std::collections::BTreeMap;
@@ -21,24 +22,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 use wire::Wire;
 
-/// Certificates, as PEM text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// The certificate authority of etcd's certificates.
-    pub ca_pem: String,
-    /// The daemon's own certificate and key, when etcd requires one.
-    pub own_pem: Option<(String, String)>,
-    /// The name in etcd's certificate, when it is not the endpoint's.
-    pub server_name: Option<String>,
-}
-
 /// How etcd is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdConfig {
     /// Its members: `http://host:port`, or `https://host:port` with certificates.
     pub endpoints: Vec<String>,
     /// Needed for https.
-    pub tls: Option<Tls>,
+    pub(crate) tls: Option<Tls>,
     /// User and password, when etcd requires them.
     pub user: Option<(String, String)>,
     /// The limit on the wait for an answer.

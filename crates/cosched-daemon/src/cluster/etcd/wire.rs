@@ -3,7 +3,7 @@
 use super::super::FromStore;
 use super::proto;
 use super::words;
-use super::{EtcdConfig, EtcdConfigError, Tls};
+use super::{EtcdConfig, EtcdConfigError};
 use cosched_cluster::OpId;
 use cosched_cluster::store::{LeaseId, Op, OpDone, Range, Revision, StoreError};
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
@@ -357,50 +357,14 @@ fn channel(endpoint: &str, config: &EtcdConfig) -> Result<Channel, EtcdConfigErr
             wrong(what(), "https needs `ca_file`", "Name the file with the certificate of its signer.")
         })?;
         let hint = "Check ca_file, cert_file and key_file: they have to be PEM.";
-        check_pem(tls).map_err(|why| wrong(what(), why, hint))?;
-        channel = channel.tls_config(client_tls(tls)).map_err(|e| wrong(what(), explain(&e), hint))?;
+        channel = tls.secure(channel).map_err(|why| wrong(what(), why, hint))?;
     }
     Ok(channel.connect_lazy())
-}
-
-/// A file without a certificate would be taken for an empty list of certificates.
-fn check_pem(tls: &Tls) -> Result<(), &'static str> {
-    let certificate = |text: &str| text.contains("-----BEGIN CERTIFICATE-----");
-    match &tls.own_pem {
-        _ if !certificate(&tls.ca_pem) => Err("`ca_file` holds no certificate"),
-        Some((cert, _)) if !certificate(cert) => Err("`cert_file` holds no certificate"),
-        Some((_, key)) if !key.contains("PRIVATE KEY-----") => Err("`key_file` holds no private key"),
-        _ => Ok(()),
-    }
-}
-
-fn client_tls(tls: &Tls) -> ClientTlsConfig {
-    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.ca_pem));
-    if let Some((cert, key)) = &tls.own_pem {
-        config = config.identity(Identity::from_pem(cert, key));
-    }
-    if let Some(name) = &tls.server_name {
-        config = config.domain_name(name);
-    }
-    config
-}
-
-fn explain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CERT: &str = "-----BEGIN CERTIFICATE-----";
-    const KEY: &str = "-----BEGIN PRIVATE KEY-----";
 
     #[test]
     fn a_token_that_has_run_out_is_asked_for_again_and_nobody_is_told() {
@@ -418,18 +382,6 @@ mod tests {
         };
         assert_eq!(ended(7, ""), StoreError::Compacted(7));
         assert!(matches!(ended(0, "etcdserver: no leader"), StoreError::Unavailable(why) if why.contains("no leader")));
-    }
-
-    #[test]
-    fn files_without_what_they_should_hold_are_named() {
-        let tls = |ca: &str, own: Option<(&str, &str)>| {
-            let own_pem = own.map(|(cert, key)| (cert.to_owned(), key.to_owned()));
-            check_pem(&Tls { ca_pem: ca.to_owned(), own_pem, server_name: None })
-        };
-        assert_eq!(tls("", None), Err("`ca_file` holds no certificate"));
-        assert_eq!(tls(CERT, Some(("", KEY))), Err("`cert_file` holds no certificate"));
-        assert_eq!(tls(CERT, Some((CERT, CERT))), Err("`key_file` holds no private key"));
-        assert_eq!((tls(CERT, None), tls(CERT, Some((CERT, KEY)))), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -17,6 +17,8 @@ impl Driver {
         if !call.op.job().is_some_and(|id| self.cluster.node.is_unknown_yet(JobId(id))) {
             return Some(call);
         }
+        // The bytes of those who have hung up are not counted any more.
+        self.cluster.held_calls.retain(|(_, call)| !call.reply.is_closed());
         self.cluster.held_calls.push((Instant::now(), call));
         None
     }

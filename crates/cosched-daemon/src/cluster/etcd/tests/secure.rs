@@ -1,7 +1,7 @@
 //! TLS with client certificates, and etcd's own users.
 
-use super::super::Tls;
 use super::{Client, Server, with_etcd};
+use crate::tls::Tls;
 use cosched_cluster::store::StoreError;
 use prost::Message;
 use std::path::Path;
