@@ -153,8 +153,7 @@ fn enter_slowly() -> Option<&'static Thread> {
     if thread.inside.get() {
         return None;
     }
-    thread.inside.set(true);
-    compiler_fence(SeqCst);
+    thread.begin();
     if thread.mode.get() == page::BUSY {
         thread.add(Count::Polls, u64::from(PASS));
         if !thread.look(sys::now_ns()) {
@@ -180,8 +179,10 @@ pub(crate) fn leave_mpi() {
 pub(crate) fn found_by_test() {
     if local::passed().get() == local::CROWD {
         let thread = this();
-        if !thread.inside.get() && thread.row.active.get() {
-            thread.end_row(sys::now_ns(), false);
+        if !thread.inside.get() {
+            thread.begin();
+            thread.end_active_row();
+            thread.leave();
         }
     }
 }
@@ -225,6 +226,11 @@ pub(crate) fn finish() {
 }
 
 impl Thread {
+    fn begin(&self) {
+        self.inside.set(true);
+        compiler_fence(SeqCst);
+    }
+
     /// Ends what [`enter`] began.
     pub(crate) fn leave(&self) {
         compiler_fence(SeqCst);
@@ -260,6 +266,12 @@ impl Thread {
         on
     }
 
+    fn end_active_row(&self) {
+        if self.row.active.get() {
+            self.end_row(sys::now_ns(), false);
+        }
+    }
+
     fn drop_row(&self) {
         if self.row.active.get() {
             self.row.calls.set(0);
@@ -272,10 +284,12 @@ impl Thread {
         if self.inside.get() {
             return false;
         }
+        self.begin();
         if self.depth.get() == 0 {
             self.drop_row();
         }
         self.depth.set(self.depth.get() + 1);
+        self.leave();
         true
     }
 
@@ -301,13 +315,13 @@ impl Thread {
 
     /// An MPI call ends, and with it the wait. It may have sent something.
     fn leave_mpi(&self) {
+        self.begin();
         self.depth.set(self.depth.get().saturating_sub(1));
         if self.depth.get() == 0 {
-            if self.row.active.get() {
-                self.end_row(sys::now_ns(), false);
-            }
+            self.end_active_row();
             ring();
         }
+        self.leave();
     }
 
     fn take_spin_time(&self, spin_us: u32) {

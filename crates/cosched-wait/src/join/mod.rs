@@ -36,7 +36,7 @@ pub(crate) fn enter() {
     let Some(text) = sys::variable(c"COSCHED_JOB").filter(|text| !text.is_empty()) else { return };
     let saved = sys::errno();
     let outcome = match sys::number(text.to_bytes()) {
-        Some(id) if cgroup::is_in(id) => Ok(None),
+        Some(id) if has_the_jobs_page() || cgroup::is_in(id) => Ok(None),
         Some(id) => ask(id).map(Some),
         None => Err(Outside::NoId),
     };
@@ -84,6 +84,23 @@ fn ask(id: u64) -> Result<Answer, Outside> {
         Some(404) => Err(Outside::NoJob),
         _ => Err(Outside::Refused),
     }
+}
+
+/// Whether the page is the very file that `cosched run` saw when it put the job's command into the job: this process descends from that command, on
+/// the same node. It is in the job also where there are no cgroups to show it. As `is_the_jobs` in preload/rule.h.
+fn has_the_jobs_page() -> bool {
+    let (Some(page), Some(seen)) = (sys::variable(PAGE), sys::variable(c"COSCHED_WAIT_PAGE_SEEN")) else {
+        return false;
+    };
+    let wanted = libc::STATX_INO | libc::STATX_BTIME;
+    // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
+    let mut facts: libc::statx = unsafe { core::mem::zeroed() };
+    let (at, flags) = (libc::AT_FDCWD, libc::AT_STATX_DONT_SYNC);
+    // SAFETY: the path ends with a zero, and `facts` is a place for one structure.
+    let error = unsafe { libc::syscall(libc::SYS_statx, at, page.as_ptr(), flags, wanted, &raw mut facts) };
+    let (born, mut file) = (facts.stx_btime, Text::<64>::new());
+    let _ = write!(file, "{}-{}-{}", facts.stx_ino, born.tv_sec, born.tv_nsec);
+    error == 0 && facts.stx_mask & wanted == wanted && file.bytes() == seen.to_bytes()
 }
 
 /// To be called in the constructor, before the program has threads that read the environment.

@@ -80,11 +80,17 @@ fn who_has_the_page_of_its_job_is_in_it() {
     let Ok(born) = facts.created() else { return println!("SKIPPED: the file system tells no time of birth") };
     let born = born.duration_since(std::time::UNIX_EPOCH).unwrap();
     let (inode, seconds, ns) = (facts.ino(), born.as_secs(), born.subsec_nanos());
-    let enters = |seen: &str| {
+    let with = |preload: PathBuf, seen: &str| {
         let mut command = Command::new("true");
-        command.env("LD_PRELOAD", library()).env("COSCHED_JOB", "999999999").env("COSCHED_WAIT_DEBUG", "1");
+        command.env("LD_PRELOAD", preload).env("COSCHED_JOB", "999999999").env("COSCHED_WAIT_DEBUG", "1");
         command.env("COSCHED_WAIT_PAGE", page.path()).env("COSCHED_WAIT_PAGE_SEEN", seen);
         !text(&command.env("COSCHED_SOCKET", "/nonexistent/s").output().unwrap()).2.is_empty()
+    };
+    // The front and the library agree.
+    let enters = |seen: &str| {
+        let [front, whole] = [library(), built("libcosched_wait.so")].map(|preload| with(preload, seen));
+        assert_eq!(front, whole, "{seen}");
+        front
     };
     assert!(!enters(&format!("{inode}-{seconds}-{ns}")));
     for other in [
@@ -194,6 +200,32 @@ fn mpi_that_a_program_loads_for_itself_is_found() {
         let whole = preloaded(&program, &[late], wait).env("LD_PRELOAD", built("libcosched_wait.so")).output().unwrap();
         assert_eq!(text(&whole).1, "42 64\n", "{wait}, without the front");
     }
+}
+
+/// The dynamic linker locks its list for a look-up, and a thread that loads a library needs it: they must not wait for each other.
+#[test]
+fn functions_are_looked_up_while_another_thread_loads_a_library() {
+    let program = compile("late_mpi", "late-mpi-other", &["-DOTHER", "-rdynamic"]).unwrap();
+    let [late, other] = ["late-mpi-1.so", "late-mpi-2.so"]
+        .map(|name| compile("late_mpi", name, &["-DLIBRARY", "-shared", "-fPIC"]).unwrap().display().to_string());
+    for preload in [library(), built("libcosched_wait.so")] {
+        let mut command = preloaded(&program, &[&late, &other], "spin-block");
+        let done = text(&command.env("LD_PRELOAD", preload).output().unwrap());
+        assert_eq!(done, (Some(0), "42 64\nloaded, 0 more\n".into(), String::new()));
+    }
+}
+
+/// The handler of a signal may poll, and comes between any two instructions of ours.
+#[test]
+fn a_signal_handler_may_poll_after_each_instruction() {
+    if !cfg!(target_arch = "x86_64") {
+        return println!("SKIPPED: single steps are made on x86-64 only");
+    }
+    let program = compile("steps", "steps", &[]).unwrap();
+    let late = compile("late_mpi", "late-mpi-steps.so", &["-DLIBRARY", "-shared", "-fPIC"]).unwrap();
+    // It spins for a minute: the handler never sleeps.
+    let done = preloaded(&program, &[late.to_str().unwrap()], "spin-block:60000000us").output().unwrap();
+    assert_eq!(text(&done), (Some(0), "many steps\n".into(), String::new()));
 }
 
 #[test]
