@@ -4,7 +4,7 @@ use super::options::Log;
 use crate::context::Context;
 use crate::out::{Failure, harmless_bytes, plain, print, print_json, say};
 use crate::{format, jobs};
-use cosched_api::{Client, Event, Job};
+use cosched_api::{Client, Event, Job, JobState};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -34,6 +34,9 @@ pub(crate) fn log(context: &Context, options: &Log) -> Result<u8, Failure> {
 
 fn output(client: &mut Client, job: &Job, path: &str, follow: bool) -> Result<(), Failure> {
     let mut output = Output::open(job, path).map_err(|e| cannot_read(job, path, &e))?;
+    if job.state == JobState::Waiting {
+        say(&format!("job {} has not started: what is in {path} now is not its output", job.id));
+    }
     loop {
         // Checked before reading, so that everything written before the end is read.
         let over = !follow || is_over(client, job.id)?;
@@ -86,6 +89,10 @@ impl Output {
 
     /// Copies what is new to standard output, as bytes: a program's output need not be text. The inner error says that standard output is closed.
     pub(super) fn copy(&mut self) -> io::Result<Result<(), Failure>> {
+        if self.file.metadata()?.len() < self.file.stream_position()? {
+            // The job has started, and its file was emptied.
+            self.file.rewind()?;
+        }
         let mut piece = [0; 64 << 10];
         loop {
             let count = self.file.read(&mut piece)?;
@@ -103,19 +110,27 @@ impl Output {
 }
 
 fn events(client: &mut Client, id: u64, follow: bool, json: bool) -> Result<(), Failure> {
-    let mut shown = 0;
+    let mut shown = Vec::new();
     loop {
         let over = !follow || is_over(client, id)?;
         let events = client.events(id)?.events;
-        for event in events.iter().skip(shown) {
+        for event in &events[known(&shown, &events)..] {
             if json { print_json(event)? } else { print(&line(event))? }
         }
-        shown = events.len().max(shown);
+        shown = events;
         if over {
             return Ok(());
         }
         std::thread::sleep(FOLLOW_PAUSE);
     }
+}
+
+/// How many of the first events were shown before. A daemon keeps a limited number of them, and removes those in the middle for new ones.
+fn known(shown: &[Event], events: &[Event]) -> usize {
+    if events.starts_with(shown) {
+        return shown.len();
+    }
+    shown.iter().rev().find_map(|last| events.iter().rposition(|event| event == last)).map_or(0, |at| at + 1)
 }
 
 fn is_over(client: &mut Client, id: u64) -> Result<bool, Failure> {

@@ -74,7 +74,7 @@ fn follow(
         if !places[1].revents().is_empty() {
             return child.wait();
         }
-        while let Some(signal) = signals.next() {
+        while let Some(signal) = signals.next_for_command() {
             pass_on(signal, pid, child.id());
         }
         if observes {

@@ -71,8 +71,17 @@ impl Files {
         self.output.iter().chain(&self.error).any(|path| path.to_string_lossy().contains("%j"))
     }
 
-    /// Creates the files, and returns what the gate has to open.
+    /// Creates the files that do not exist. Those that do are left alone: while the job waits, another may write to them.
+    pub(super) fn check(&self, words: Words<'_>, id: u64) -> Result<(), Failure> {
+        self.open(words, id, false).map(drop)
+    }
+
+    /// Creates or empties the files, and returns what the gate has to open.
     pub(super) fn prepare(&self, words: Words<'_>, id: u64) -> Result<Vec<(String, OsString)>, Failure> {
+        self.open(words, id, true)
+    }
+
+    fn open(&self, words: Words<'_>, id: u64, empties: bool) -> Result<Vec<(String, OsString)>, Failure> {
         let mut streams = Vec::new();
         if let Some(path) = &self.input {
             let readable = rustix::fs::access(path, Access::READ_OK);
@@ -83,7 +92,7 @@ impl Files {
         for (stream, path) in [(OUTPUT, self.output.as_ref()), (ERROR, error)] {
             let Some(path) = path.map(|path| expand(path.as_os_str(), words, Some(id))) else { continue };
             // Truncated once; the gate appends.
-            let made = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
+            let made = OpenOptions::new().write(true).create(true).truncate(empties).open(&path);
             made.map_err(|e| {
                 cannot("cannot write to", Path::new(&path), &e, "does the directory exist, and may you write there?")
             })?;

@@ -187,31 +187,24 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
     };
     let registered = Report::Registered(Box::new(job.clone()));
     daemon.keeper.iter().for_each(|_| no_daemon::tell_signals(&job));
-    let prepared = launch.files.prepare(launch.words(), job.id);
-    let streams = match prepared.and_then(|streams| before(registered).map(|()| streams)) {
-        Ok(streams) => streams,
-        Err(failure) => {
-            let exit = watch::wire_status(cancel(gate)?);
-            let _ = client.report_exit(job.id, &ExitReport { exit });
-            return Err(failure);
-        }
-    };
-    let placed = match place::wait(&mut client, job.clone(), &signals, &mut gate) {
-        Ok(Placed::At(job)) => Ok(*job),
-        Ok(Placed::Never(signal)) => Err((signal, None)),
-        Err(e) => Err((None, Some(e))),
-    };
-    let job = match placed {
-        Ok(job) => job,
-        Err((signal, why)) => {
+    let ready = launch.files.check(launch.words(), job.id).and_then(|()| before(registered));
+    let placed = ready.map_err(|failure| (None, Some(failure))).and_then(|()| {
+        let job = match place::wait(&mut client, job.clone(), &signals, &mut gate) {
+            Ok(Placed::At(job)) => *job,
+            Ok(Placed::Never(signal)) => return Err((signal, None)),
+            Err(e) => return Err((None, Some(Failure { code: EXIT_FAILED, ..Failure::from(e) }))),
+        };
+        let streams = launch.files.prepare(launch.words(), job.id);
+        streams.map(|streams| (job, streams)).map_err(|failure| (None, Some(failure)))
+    });
+    let (job, streams) = match placed {
+        Ok(both) => both,
+        Err((signal, failure)) => {
             let cancelled = watch::wire_status(cancel(gate)?);
             // The gate then ends by itself; it was the user's signal that ended the job.
             let exit = signal.map_or(cancelled, |signal| cosched_api::ExitStatus { code: None, signal: Some(signal) });
             let _ = client.report_exit(job.id, &ExitReport { exit });
-            return match why {
-                None => Ok(shell_code(exit)),
-                Some(e) => Err(Failure { code: EXIT_FAILED, ..Failure::from(e) }),
-            };
+            return failure.map_or_else(|| Ok(shell_code(exit)), Err);
         }
     };
     let outside = is_outside(&job);

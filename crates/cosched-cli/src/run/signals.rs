@@ -23,6 +23,8 @@ const SENT_BY_PROCESS: [i32; 3] = [0, -1, -6];
 pub(crate) struct Signals {
     fd: SignalFd,
     before: SigSet,
+    /// Those that this process was started to ignore, as bits. They arrive all the same, since they are blocked.
+    ignored: u64,
 }
 
 /// A received signal.
@@ -38,8 +40,9 @@ impl Signals {
     /// Blocks the signals for this thread and the threads that it starts.
     pub(crate) fn take() -> io::Result<Signals> {
         let set: SigSet = FORWARDED.into_iter().collect();
+        let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        Ok(Signals { fd: SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?, before })
+        Ok(Signals { fd: SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?, before, ignored })
     }
 
     /// Unblocks the signals; those that have arrived take effect, too.
@@ -47,8 +50,13 @@ impl Signals {
         let _ = self.before.thread_set_mask();
     }
 
-    /// The next one that has arrived, if any.
+    /// The next one that has arrived, if any; not one that this process was started to ignore, as by `nohup`.
     pub(crate) fn next(&self) -> Option<Received> {
+        std::iter::from_fn(|| self.next_for_command()).find(|signal| (self.ignored >> (signal.number - 1)) & 1 == 0)
+    }
+
+    /// The same with those that are ignored here: a command that was started to ignore them may have changed that.
+    pub(crate) fn next_for_command(&self) -> Option<Received> {
         let info = self.fd.read_signal().ok().flatten()?;
         let sender = SENT_BY_PROCESS.contains(&info.ssi_code).then_some(info.ssi_pid);
         Some(Received { number: i32::try_from(info.ssi_signo).ok()?, sender })
@@ -59,6 +67,12 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// The ignored signals in a process's status (`proc_pid_status(5)`).
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Sends a signal to one process; a process that no longer exists is no error.
@@ -80,4 +94,18 @@ pub(crate) fn poll(places: &mut [PollFd<'_>], time: Option<Duration>) -> io::Res
 /// For a process that was started while signals were blocked and is about to execute something else.
 pub(crate) fn unblock_all() {
     let _ = SigSet::empty().thread_set_mask();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ignored_signals_of_a_process() {
+        assert_eq!(
+            ignored("SigBlk:\t0000000000000001\nSigIgn:\t0000000000001003\nSigCgt:\t00000001800004e8\n"),
+            0x1003
+        );
+        assert_eq!((ignored("SigIgn:\tx\n"), ignored("")), (0, 0));
+    }
 }

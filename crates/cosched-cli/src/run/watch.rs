@@ -54,7 +54,7 @@ pub(crate) fn until_exit(
         if ready.process {
             return main.child.wait();
         }
-        while let Some(signal) = signals.next() {
+        while let Some(signal) = signals.next_for_command() {
             main.pass_on(signal);
         }
         follow.step(ready.daemon);

@@ -1,6 +1,6 @@
 //! A fake daemon: it keeps jobs in memory and touches no cgroup unless a test tells it to.
 
-use cosched_api::{Job, JobRequest, JobState};
+use cosched_api::{Event, Job, JobRequest, JobState};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) leftovers: u32,
     /// Its operator started it, not a command.
     pub(crate) operators: bool,
+    /// The events of each job.
+    pub(crate) events: Vec<Event>,
     /// The machine's policy; gang when not set.
     pub(crate) policy: Option<cosched_api::Policy>,
     streams: Vec<UnixStream>,
@@ -79,6 +81,11 @@ impl Fake {
         let (_state, timeout) =
             self.shared.changed.wait_timeout_while(self.state(), LIMIT, |state| !wanted(state)).unwrap();
         assert!(!timeout.timed_out(), "waited in vain for: {what}");
+    }
+
+    /// The job, which had to wait, has its place.
+    pub(crate) fn place(&self, id: u64) {
+        self.state().jobs[id as usize - 1].state = JobState::Running;
     }
 
     /// The job's last process ends.
@@ -235,6 +242,7 @@ fn of_job(shared: &Shared, target: &str, body: &str) -> (u16, Value) {
             let waiting = |state: &mut State| state.jobs[id - 1].state != JobState::Ended && !state.stopping;
             state = shared.changed.wait_timeout_while(state, time.min(LIMIT), waiting).unwrap().0;
         }
+        Some("events") => return (200, json!({ "events": state.events })),
         Some("kill") if leftovers > 0 => end(&mut state.jobs[id - 1]),
         Some("suspend") => return (403, refusal("forbidden")),
         Some("resume") => return (409, refusal("conflict")),

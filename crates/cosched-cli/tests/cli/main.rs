@@ -11,4 +11,5 @@ mod platform;
 mod run;
 mod sim_misuse;
 mod sim_results;
+mod waits;
 mod workload;
