@@ -124,6 +124,32 @@ fn daemon_and_guard_are_killed_at_one_instant() {
 }
 
 #[test]
+fn where_the_kernel_does_not_help_launchers_thaw_their_jobs() {
+    if !needs_root() {
+        return;
+    }
+    let mut s = scene();
+    let suspended = s.jobs[0];
+    assert!(s.d.cosched(&["suspend", &suspended.to_string()]).status.success());
+    assert!(wait_until(|| s.d.frozen(suspended)));
+    // As in a container, the kernel does not find the program.
+    std::fs::remove_file(s.d.dir.path().join("cosched-agent")).unwrap();
+    let guard = s.guard();
+    // A daemon that is stopped starts no other guard.
+    procs::signal(s.d.pid(), Signal::STOP);
+    kill9(guard);
+    s.d.kill();
+    assert!(wait_until(|| all_run(&s.d, &s.jobs)), "something stays stopped");
+    // The next daemon stops it again, and the launchers, which find that one, let it.
+    s.d.launch();
+    assert!(wait_until(|| s.d.frozen(suspended)));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(s.d.frozen(suspended));
+    let jobs = s.jobs.clone();
+    s.ends(&jobs);
+}
+
+#[test]
 fn a_hung_daemon_holds_nobody_longer_than_its_lease() {
     if !needs_root() {
         return;

@@ -1,8 +1,10 @@
 //! Follows the daemon while the job runs: one long poll, no thread.
 //!
 //! The poll ends when the job has ended. When the connection breaks, the daemon has died; the launcher connects again
-//! with increasing pauses, and thaws its job when there has been no answer for 300 ms.
+//! with increasing pauses, and thaws its job when no daemon has listened for 300 ms. It does not while one does: that one
+//! thaws all jobs when it begins, and would not notice that a job which it has frozen since is thawed.
 
+use super::is_absent;
 use super::thaw::thaw;
 use cosched_api::{Client, ClientError, ErrorCode, Job, PendingWait};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(super) const FIRST_POLL_AFTER: Duration = Duration::from_millis(50);
 /// How long one poll waits; less than the daemon's limit.
 const POLL_TIME: Duration = Duration::from_secs(50);
-/// How long the daemon may be away before the job is thawed.
+/// How long the daemon may be away before the job is thawed, at the fourth attempt to connect.
 const THAW_AFTER: Duration = Duration::from_millis(300);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -52,8 +54,7 @@ impl<'a> Follow<'a> {
 
     /// When there is something to do even if the descriptor is not readable.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let thaw = self.away.as_ref().filter(|away| !away.thawed).map(|away| away.since + THAW_AFTER);
-        self.next.into_iter().chain(thaw).min()
+        self.next
     }
 
     /// Nothing more will come: the job has ended, or the daemon does not know it.
@@ -82,15 +83,13 @@ impl<'a> Follow<'a> {
             let time = if self.away.is_some() { Duration::ZERO } else { POLL_TIME };
             match self.client.start_wait(self.id, time) {
                 Ok(poll) => self.poll = Some(poll),
-                Err(_) => self.broken(),
+                Err(error) => {
+                    self.broken();
+                    if is_absent(&error) {
+                        self.thaw_once();
+                    }
+                }
             }
-        }
-        if let Some(away) = &mut self.away
-            && !away.thawed
-            && away.since.elapsed() >= THAW_AFTER
-        {
-            away.thawed = true;
-            thaw(self.cgroup);
         }
     }
 
@@ -117,5 +116,15 @@ impl<'a> Follow<'a> {
         let away = self.away.get_or_insert(Away { since: Instant::now(), pause: PAUSE_MIN / 2, thawed: false });
         away.pause = (away.pause * 2).min(PAUSE_MAX);
         self.next = Some(Instant::now() + away.pause);
+    }
+
+    /// For the moment after an attempt to connect at which no daemon listened.
+    fn thaw_once(&mut self) {
+        if let Some(away) = self.away.as_mut().filter(|away| !away.thawed)
+            && away.since.elapsed() >= THAW_AFTER
+        {
+            away.thawed = true;
+            thaw(self.cgroup);
+        }
     }
 }

@@ -357,7 +357,7 @@ fn without_place(error: ClientError) -> ClientError {
 /// The running daemon, else a new one. `limit` bounds the time until the new one's first answer.
 pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -> Result<Client, ClientError> {
     match socket.connect() {
-        Err(ClientError::Unreachable { source, .. }) if is_absent(&source) => {
+        Err(error) if is_absent(&error) => {
             no_daemon::is_possible()?;
             let mut activation = Activation::find(vec!["/proc/self/exe".into(), SESSION.into()])?;
             activation.timeout = limit.unwrap_or(activation.timeout);
@@ -367,8 +367,15 @@ pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+/// Whether this error says that no daemon listens; one that does may only be slow.
+fn is_absent(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { source, .. } => {
+            matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+        }
+        ClientError::NotStarted { .. } | ClientError::NoPlace { .. } => true,
+        _ => false,
+    }
 }
 
 /// Reports the command's end; if the daemon has died, to its successor or to a new one.
@@ -384,12 +391,16 @@ fn report(
     while let Err(ClientError::Unreachable { .. } | ClientError::NotStarted { .. } | ClientError::NoPlace { .. }) =
         answer
     {
-        thaw::thaw(&job.cgroup);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
         }
-        answer = reconnect(daemon, left).and_then(|mut fresh| {
+        let fresh = reconnect(daemon, left).inspect_err(|error| {
+            if is_absent(error) {
+                thaw::thaw(&job.cgroup);
+            }
+        });
+        answer = fresh.and_then(|mut fresh| {
             fresh.set_answer_timeout(left);
             let answer = fresh.report_exit(job.id, &report);
             *client = fresh;

@@ -12,8 +12,10 @@ pub(crate) fn thaw(cgroup: &str) {
     if cgroup.is_empty() || cgroup.split('/').any(|part| part == "..") {
         return;
     }
-    if let Some(mount) = cgroup2() {
-        let _ = fs::write(mount.join(cgroup).join("cgroup.freeze"), "0");
+    let Some(job) = cgroup2().map(|mount| mount.join(cgroup)) else { return };
+    // A job's processes are frozen in its `gang`, which thawing the cgroup above does not thaw; an adopted cgroup is frozen itself.
+    for frozen in [job.join("gang"), job] {
+        let _ = fs::write(frozen.join("cgroup.freeze"), "0");
     }
 }
 

@@ -11,5 +11,6 @@ mod platform;
 mod run;
 mod sim_misuse;
 mod sim_results;
+mod thaw;
 mod waits;
 mod workload;

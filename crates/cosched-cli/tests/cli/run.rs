@@ -110,7 +110,7 @@ fn wrong_usage_of_run_is_125_and_of_others_2() {
 }
 
 /// Starts a job whose command says `ready`, and waits for that.
-fn start_ready(place: &Place, words: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+pub(crate) fn start_ready(place: &Place, words: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut command = place.cosched(words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -227,40 +227,6 @@ fn only_a_daemon_that_a_command_has_started_is_replaced_when_it_dies_while_it_is
         let seen = fake.state().seen.clone();
         assert_eq!(seen.iter().filter(|line| line.starts_with("POST /v1/jobs ")).count(), asked, "{seen:?}");
     }
-}
-
-#[test]
-fn the_launcher_thaws_its_job_when_the_daemon_dies() {
-    let mount = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(std::path::Path::new);
-    let Some(mount) = mount.into_iter().find(|mount| mount.join("cgroup.procs").exists()) else {
-        eprintln!("SKIPPED: no cgroup v2 hierarchy is mounted");
-        return;
-    };
-    let name = format!("cst-{}-thaw", std::process::id());
-    let cgroup = mount.join(&name);
-    if std::fs::create_dir(&cgroup).is_err() {
-        eprintln!("SKIPPED: making a cgroup needs root");
-        return;
-    }
-    let place = Place::new();
-    let fake = Fake::with(&place.socket, {
-        let cgroup = cgroup.clone();
-        move |job| {
-            std::fs::write(cgroup.join("cgroup.procs"), job.pid.to_string()).unwrap();
-            job.cgroup = name.clone();
-            Ok(())
-        }
-    });
-    let (mut child, _stdout) = start_ready(&place, &["run", "--", "sh", "-c", "echo ready; sleep 0.5; exit 6"]);
-    fake.until("the long poll", |state| state.seen.iter().any(|line| line.contains("/wait")));
-    std::fs::write(cgroup.join("cgroup.freeze"), "1").unwrap();
-    let frozen = || std::fs::read_to_string(cgroup.join("cgroup.events")).unwrap().contains("frozen 1");
-    until("the freeze", frozen);
-    drop(fake);
-    until("the thaw", || !frozen());
-    let status = ended(&mut child);
-    until("the empty cgroup", || std::fs::remove_dir(&cgroup).is_ok());
-    assert_eq!(status.code(), Some(6));
 }
 
 #[test]
