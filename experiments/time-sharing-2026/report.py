@@ -13,7 +13,7 @@ def text(found):
         "Written by `experiments/time-sharing-2026/reproduce`; README.md says what is simulated and what that leaves out.", "",
         f"- Made on {made['date']}, commit {made['commit']}, simulator sha256 {made['program_sha256']}…",
         f"- A list is {100 * size['part'] / size['lists']:.0f} % of a log's time; simulated were, of {size['lists']} each: {counted(made['lists'])}. Each is simulated from an empty machine, and the jobs submitted in its first and last tenth are not measured.",
-        "- \"a ± b\": over the lists, with half of the 95 % confidence interval (Student; changes and parts by the ratio estimator of pairs with the same list).",
+        "- \"a ± b\": over the lists, with half of the 95 % confidence interval (of means the widest of three, decision 0059; of changes and parts by the ratio estimator of pairs with the same list).",
         f"- Soft gangs: at most {plan.ROWS} jobs on a processor unless said otherwise, {plan.SWITCH.replace('us', ' µs')} for a switch. Malleable jobs: half to twice their own size, 1 s for a change, all of them, without a serial part, unless said otherwise.", "",
         "## The answer", "", answer(found), "", f"[{CHANGE}](page.html)", "",
     ]
@@ -41,7 +41,9 @@ def answer(found):
             said += f" As a part of the reduction by malleability: {listed('part_of_malleable')} (below 0: they are longer than under EASY)."
         else:
             said += " The change by malleability is not told from 0, so no part of it is given."
-        said += f" Mean bounded slowdown: malleable jobs {percent(best['slowdown_change'])}, soft gangs {listed('slowdown_change')}."
+        said += f" Mean bounded slowdown: malleable jobs {percent(best['slowdown_change'])}, soft gangs {listed('slowdown_change')}; soft gangs against malleable jobs {listed('slowdown_against_malleable')}."
+        pair = found["slots"][name]
+        said += f" Slots of {plan.SLOTS[0]} against slots of {plan.SLOTS[-1]}: turnaround {percent(pair['turnaround_s'])}, bounded slowdown {percent(pair['slowdown'])}."
         lines.append(said)
     return "\n".join(lines)
 

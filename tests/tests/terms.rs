@@ -75,7 +75,9 @@ fn a_time_limit_asks_first_and_then_forces_also_after_the_daemon_was_killed() {
     assert!(stdout(&d.cosched(&["ps", "-a"])).contains("ended SIGKILL time limit"));
     // The time while it is suspended does not count.
     std::thread::sleep(std::time::Duration::from_secs(2));
-    assert_eq!(job(&d, stopped).state, JobState::Suspended);
+    let stands = job(&d, stopped);
+    assert_eq!(stands.state, JobState::Suspended);
+    assert!(stands.suspended_ms.is_some_and(|ms| ms >= 2000), "{:?}", stands.suspended_ms);
     assert!(d.cosched(&["resume", &stopped.to_string()]).status.success());
     assert_eq!(ended(&d, stopped).exit.unwrap().signal, Some(15));
 }

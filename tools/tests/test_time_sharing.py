@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import math
 import pathlib
 import sys
 import tempfile
@@ -41,6 +42,18 @@ class Experiment(unittest.TestCase):
         self.assertAlmostEqual(half, 12.706 * 0.5 / 1.5, places=3)
         self.assertEqual(student.ratio([1], [2]), (0.5, None))
 
+    def test_means_of_times_have_wide_intervals(self):
+        """The values of the simulator's own tests (metrics/estimate.rs)."""
+        of = student.half_width_of_positive
+        h = 4.303 * math.sqrt(1 / 3 + 1 / 4)
+        self.assertAlmostEqual(of([1, math.e, math.e**2]), math.exp(1.5 + h) - (1 + math.e + math.e**2) / 3, places=6)
+        t = 2.262
+        self.assertAlmostEqual(of([101.0] + 9 * [100.0]), 0.1 * (t + (1 + 2 * t * t) / 6), places=6)
+        self.assertEqual([of([2.0, 2.0]), of([7.0]), of([1e-300, 1e300])], [0.0, None, None])
+        self.assertEqual(of([0.0, 1.0]), student.half_width([0.0, 1.0]))
+        # Tables have 2.021 and 1.984.
+        self.assertEqual([round(student.quantile(degrees), 2) for degrees in (30, 40, 100)], [2.04, 2.02, 1.98])
+
     def test_lists_are_parts_of_the_log(self):
         job = "{} {} -1 {} 1 -1 -1 1 {} -1 1 1 1 1 1 1 -1 -1\n"
         with tempfile.TemporaryDirectory() as folder:
@@ -65,10 +78,12 @@ class Experiment(unittest.TestCase):
     def test_the_answer_is_that_of_the_numbers(self):
         gang = "soft gang, 10ms"
         runs = [{policy: measured({plan.BEST: 60.0, gang: 80.0}.get(policy, 100.0) * scale) for policy in plan.POLICIES} for scale in (1.0, 2.0)]
-        found = {"made": {"date": "d", "commit": "c", "program_sha256": "p", "lists": {"KTH": 2}}, "size": plan.SIZES["full"], "logs": results.collect({"KTH": runs})}
+        found = {"made": {"date": "d", "commit": "c", "program_sha256": "p", "lists": {"KTH": 2}}, "size": plan.SIZES["full"], "logs": results.collect({"KTH": runs}), "slots": results.slots({"KTH": runs})}
         text = report.text(found)
         self.assertIn("malleable jobs -40 ± 0 %, rigid ones in soft gangs -20 ± 0 % at 10ms, 0 ± 0 % at 100ms", text)
         self.assertIn("As a part of the reduction by malleability: 50 ± 0 % at 10ms", text)
+        self.assertIn("soft gangs against malleable jobs 0 ± 0 % at 10ms", text)
+        self.assertIn("Slots of 10ms against slots of 60s: turnaround -20 ± 0 %, bounded slowdown 0 ± 0 %.", text)
         for run, scale in zip(runs, (0.5, 1.5)):
             run[plan.BEST]["turnaround_s"] *= scale / 0.6
         found["logs"] = results.collect({"KTH": runs})

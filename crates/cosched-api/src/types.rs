@@ -270,6 +270,8 @@ wire! {
         pub waits_for: Option<String>,
         /// It runs no longer than this, not counting the time for which it is suspended.
         pub time_ms_max: Option<u64>,
+        /// For how long it has been suspended since it started, if it has.
+        pub suspended_ms: Option<u64>,
         /// It starts no earlier.
         pub begin_unix_ms: Option<u64>,
         /// The most memory that its processes may use on a node, in bytes.

@@ -130,6 +130,8 @@ fn a_job_runs_for_its_time_without_that_in_which_it_is_suspended() {
     tell(&mut planner, 20, Input::Suspend(JobId(1))).unwrap();
     tell(&mut planner, 25, Input::Suspend(JobId(1))).unwrap();
     assert_eq!(due_s(&planner), None);
+    let job = &planner.state().jobs[&JobId(1)];
+    assert_eq!([20, 25].map(|at| job.suspended.ns_until(Time(at * S), job.ready_since)), [0, 5 * S]);
     wake(&mut planner, 500);
     tell(&mut planner, 1020, Input::Resume(JobId(1))).unwrap();
     let mut planner = Planner::new(planner.state().clone()).unwrap();

@@ -320,6 +320,8 @@ Job = TypedDict("Job", {
     "stopped": 'NotRequired[bool]',
     # Registration.
     "submitted_unix_ms": 'int',
+    # For how long it has been suspended since it started, if it has.
+    "suspended_ms": 'NotRequired[int | None]',
     # It runs no longer than this, not counting the time for which it is suspended.
     "time_ms_max": 'NotRequired[int | None]',
     # Its owner.

@@ -31,7 +31,7 @@ Exit codes:
   6 the jobs or the platform are not valid";
 
 pub(crate) const PROGRAM: &str = "\
-All tasks of a program run the same lines: compute 1ms skew, io 300us, send right 4KiB, recv left, barrier, \
+All tasks of a program run the same lines: compute 1ms skew, hold 1ms, io 300us, send right 4KiB, recv left, barrier, \
 alltoall, bcast, ring, exchange, random-pairs, repeat N { ... }, on 0 { ... }; docs/simulator.md has the format. \
 The slowdown of j copies is their mean execution time over that of one alone.
 
@@ -134,7 +134,8 @@ A description (each line is optional but workloads; paths are relative to the fi
   mpl        = [2, 5]
   skew       = [0.2, 1.5]
   grain      = [1]                # coarser iterations
-  cs_us      = [200, 100]         # strategies without a matrix; with intr_us
+  cs_us      = [200, 100]         # strategies without a matrix
+  intr_us    = [50]               # where anything raises interrupts
   gang_cs_us = [2000, 1000]       # gangs; with quantum_ms
   seeds      = 20                 # 1 to 20; or [7, 8]
   precision  = 0.05               # more seeds until intervals are ±5 %; with seeds_max = 200

@@ -81,7 +81,7 @@ pub(crate) struct Axes {
     /// Context switches, except for gangs
     #[arg(long, value_name = "US,…", value_delimiter = ',', allow_negative_numbers = true)]
     cs_us: Option<Vec<f64>>,
-    /// Interrupts, except for gangs
+    /// Interrupts, except for gangs that wait busy
     #[arg(long, value_name = "US,…", value_delimiter = ',', allow_negative_numbers = true)]
     intr_us: Option<Vec<f64>>,
     /// Context switches of gangs

@@ -158,10 +158,10 @@ fn costs() -> [Part; 3] {
     [
         (numbers("CS US", 0), |row| short(row.cell.config.params.switch_ns as f64 / 1e3)),
         (numbers("INTR US", 0), |row| {
-            if row.cell.config.params.strategy.is_gang() {
-                "-".into()
-            } else {
+            if row.cell.config.has_interrupts() {
                 short(row.cell.config.params.interrupt_ns as f64 / 1e3)
+            } else {
+                "-".into()
             }
         }),
         (numbers("Q MS", 0), |row| {

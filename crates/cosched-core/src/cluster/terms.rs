@@ -46,6 +46,13 @@ pub struct Suspended {
     pub ns: u64,
 }
 
+impl Suspended {
+    /// Its length until now, in nanoseconds. The time before the job's start does not count, because it does not run then either.
+    pub fn ns_until(&self, now: Time, ready_since: Time) -> u64 {
+        self.ns.saturating_add(self.since.map_or(0, |from| now - from.max(ready_since)))
+    }
+}
+
 impl Terms {
     /// What a job waits for, if it may not start yet.
     fn waits_for(&self, now: Time) -> Option<Reason> {
@@ -110,11 +117,12 @@ impl Planner {
     /// Updates how long a job has been suspended; a job that is to end runs.
     pub(super) fn note_suspended(job: &mut JobRecord, now: Time) {
         let stands = job.standing == Standing::Suspended && !matches!(job.stage, Stage::Ending(_));
-        let Suspended { since, ns } = &mut job.suspended;
-        match (stands, *since) {
-            (true, None) => *since = Some(now),
-            // The time before its start does not count, because it does not run then either.
-            (false, Some(from)) => (*since, *ns) = (None, ns.saturating_add(now - from.max(job.ready_since))),
+        match (stands, job.suspended.since) {
+            (true, None) => job.suspended.since = Some(now),
+            (false, Some(_)) => {
+                let ns = job.suspended.ns_until(now, job.ready_since);
+                job.suspended = Suspended { since: None, ns };
+            }
             (true, Some(_)) | (false, None) => (),
         }
     }

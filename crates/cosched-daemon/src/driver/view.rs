@@ -83,6 +83,7 @@ impl Driver {
             ended_why: None,
             restarts: 0,
             time_ms_max: None,
+            suspended_ms: None,
             begin_unix_ms: None,
             mem_bytes_max: None,
             exclusive_cores: record.exclusive_cores,

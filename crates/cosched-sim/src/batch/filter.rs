@@ -31,6 +31,8 @@ pub struct BatchJob {
 pub struct Dropped {
     /// Lines that are not records.
     pub malformed: u64,
+    /// Parts of jobs that are in the log as a whole, too.
+    pub part_of_job: u64,
     /// Neither requested nor allocated processors are known.
     pub size_unknown: u64,
     /// More processors than the machine has.
@@ -52,9 +54,10 @@ impl Dropped {
     }
 
     /// Each reason in words, with its count.
-    pub fn by_reason(&self) -> [(&'static str, u64); 7] {
+    pub fn by_reason(&self) -> [(&'static str, u64); 8] {
         [
             ("lines that are no jobs", self.malformed),
+            ("parts of jobs (status 2, 3, 4)", self.part_of_job),
             ("processors unknown", self.size_unknown),
             ("larger than the machine", self.larger_than_machine),
             ("run time unknown or 0", self.run_not_positive),
@@ -86,6 +89,9 @@ impl Filter {
     pub fn add(&mut self, record: &Record) {
         let positive = |known: Option<f64>| known.filter(|value| *value > 0.0);
         let dropped = &mut self.dropped;
+        if record.is_part() {
+            return dropped.part_of_job += 1;
+        }
         let Some(size) = record.requested() else { return dropped.size_unknown += 1 };
         if size > self.procs {
             return dropped.larger_than_machine += 1;
@@ -134,13 +140,14 @@ mod tests {
     fn every_rule_counts() {
         // Columns: number submit wait run allocated cpu memory requested estimate.
         let text = "1 5 -1 10 2 -1 -1 4 20\n2 1.5 -1 10 2 -1 -1 -1 7\n3 0 -1 1 -1 -1 -1 -1 1\n4 0 -1 1 1 -1 -1 9 1\n\
-                    5 0 -1 0 1 -1 -1 1 1\n6 0 -1 1 1 -1 -1 1 -1\n7 -1 -1 1 1 -1 -1 1 1\n8 0 -1 1 1 -1 -1 1 2e9\n";
+                    5 0 -1 0 1 -1 -1 1 1\n6 0 -1 1 1 -1 -1 1 -1\n7 -1 -1 1 1 -1 -1 1 1\n8 0 -1 1 1 -1 -1 1 2e9\n\
+                    1 5 -1 6 2 -1 -1 4 20 -1 2\n1 15 -1 4 2 -1 -1 4 20 -1 3\n";
         let mut filter = Filter::new(8);
         read_records(text.as_bytes()).unwrap().0.iter().for_each(|record| filter.add(record));
         filter.malformed(3);
         let (jobs, dropped, cut) = filter.finish();
-        assert_eq!(dropped.by_reason().map(|(_, count)| count), [3, 1, 1, 1, 1, 1, 1]);
-        assert_eq!((dropped.total(), cut), (9, 1));
+        assert_eq!(dropped.by_reason().map(|(_, count)| count), [3, 2, 1, 1, 1, 1, 1, 1]);
+        assert_eq!((dropped.total(), cut), (11, 1));
         let second = 1_000_000;
         let expected = [
             BatchJob { number: 2, user: 0, submit_us: 1_500_000, size: 2, run_us: 7 * second, estimate_us: 7 * second },

@@ -229,6 +229,14 @@ impl Config {
         }
     }
 
+    /// Whether anything raises interrupts, so that their cost matters: gangs that wait busy block for nothing, and the end of an I/O is free
+    /// unless a reading says otherwise.
+    pub fn has_interrupts(&self) -> bool {
+        let strategy = self.params.strategy;
+        let busy_gang = strategy.is_gang() && strategy != Strategy::Fcs && self.gang_wait == Wait::Busy;
+        !busy_gang || self.params.readings.io_interrupt
+    }
+
     /// The parameters of a process that finds its spin time: a block costs an interrupt, a queue move and a switch. The
     /// bound is that of the live nodes, 40 blocks.
     pub(super) fn spin_rule(&self) -> Option<SpinRule> {

@@ -96,7 +96,8 @@ impl<O: Observer> Sim<'_, O> {
         state.doing = doing;
         if let Some(ns) = for_ns {
             let (who, stamp) = ([cpu as u32, 0, 0, 0], state.generation);
-            self.agenda.push(self.now_ns + ns, Kind::CpuEnd, who, stamp);
+            // On a host that is a million times slower it may never end.
+            self.agenda.push(self.now_ns.saturating_add(ns), Kind::CpuEnd, who, stamp);
         }
     }
 
@@ -240,6 +241,10 @@ impl<O: Observer> Sim<'_, O> {
                     let process = self.process(pid);
                     process.asked_ns += left_ns;
                     process.step = Step::Compute { left_ns };
+                }
+                Some(Op::Hold(ns)) => {
+                    process.asked_ns += ns;
+                    process.step = Step::Compute { left_ns: ns };
                 }
                 Some(Op::Io(span)) => {
                     let io_ns = process.draw_ns(span, skew);

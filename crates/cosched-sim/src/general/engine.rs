@@ -3,6 +3,7 @@
 use super::auto::Watched;
 use super::config::{Config, Work as Job};
 use super::custom::Custom;
+use super::estimate::Estimator;
 use super::event::{Agenda, Event, Kind};
 use super::fair::Fair;
 use super::gang::Gang;
@@ -19,7 +20,7 @@ use crate::outcome::{JobTimes, Outcome, Progress};
 use crate::params::{Params, ParamsError};
 use crate::platform::Platform;
 use crate::program::{Code, Totals};
-use crate::strategy::Strategy;
+use crate::strategy::{BatchQueue, Strategy};
 use cosched_core::Wait;
 use std::collections::VecDeque;
 
@@ -105,7 +106,7 @@ pub(super) struct Node {
 pub(super) struct JobRun {
     pub(super) work: Job,
     pub(super) tasks: u32,
-    /// Its estimated run time (backfilling).
+    /// Its estimated run time, where the queue is backfilled.
     pub(super) estimate_ns: u64,
     /// The expected totals over all tasks.
     pub(super) expected: Totals,
@@ -121,7 +122,7 @@ pub(super) struct JobRun {
 }
 
 impl JobRun {
-    fn new(index: usize, work: &Job, config: &Config) -> Result<JobRun, SimError> {
+    fn new(index: usize, work: &Job, config: &Config, estimator: Option<&Estimator<'_>>) -> Result<JobRun, SimError> {
         let tasks = work.tasks();
         if tasks == 0 {
             return Err(SimError::NoTasks { index });
@@ -135,19 +136,14 @@ impl JobRun {
         }
         let codes = work.codes(&config.params).map_err(|error| SimError::Program { index, error })?;
         let mut expected = Totals::default();
-        let mut longest_ns = 0;
         for of_task in codes.iter().map(Code::totals) {
             expected.iterations += of_task.iterations;
             expected.sends += of_task.sends;
             expected.receives += of_task.receives;
-            let papers_ns = config.params.send_ns + config.params.wire_ns + config.params.receive_ns;
-            let message_ns = config.messages.map_or(papers_ns, |of| of.network.latency_ns);
-            let messages_ns = u128::from(of_task.receives) * u128::from(message_ns);
-            longest_ns = longest_ns.max(of_task.compute_ns + of_task.io_ns + messages_ns);
         }
         let estimate_ns = match work {
             Job::Paper(spec) => spec.exec_ns,
-            Job::Program(job) => job.estimate_ns.unwrap_or(u64::try_from(longest_ns).unwrap_or(u64::MAX)),
+            Job::Program(job) => job.estimate_ns.or_else(|| Some(estimator?.of(&codes))).unwrap_or(0),
         };
         Ok(JobRun {
             work: work.clone(),
@@ -216,7 +212,9 @@ impl<'a, O: Observer> Sim<'a, O> {
     ) -> Result<Sim<'a, O>, SimError> {
         config.check()?;
         let params = config.params;
-        let run = |(index, work)| JobRun::new(index, work, &config);
+        let backfills = params.strategy == Strategy::Batch(BatchQueue::Easy);
+        let estimator = backfills.then(|| Estimator::new(&config, platform));
+        let run = |(index, work)| JobRun::new(index, work, &config, estimator.as_ref());
         let jobs: Vec<JobRun> = works.iter().enumerate().map(run).collect::<Result<_, _>>()?;
         let mut agenda = Agenda::new(params.readings.reverse_ties);
         for (index, work) in works.iter().enumerate() {

@@ -11,6 +11,7 @@ mod config;
 mod cpu;
 mod custom;
 mod engine;
+mod estimate;
 mod event;
 mod fair;
 mod fcs;

@@ -338,24 +338,14 @@ impl Builder {
             let what = format!("host {} is more than {SPEEDS_MAX} times as fast as another", shown(&fast.name));
             return Err(PlatformError::new(what, "that is surely a wrong unit", "check the speeds"));
         }
-        // The first host of each member of a table stands for those of a cluster, whose ways are arithmetic.
-        let mut stands = vec![];
-        let mut seen = std::collections::HashSet::new();
-        for host in &platform.hosts {
-            let point = platform.points[host.point as usize];
-            let regular = matches!(platform.zones[point.zone as usize].wires, Wires::Regular { .. });
-            if !regular || seen.insert(point.zone) {
-                stands.push(host);
-            }
-        }
+        let stands = platform.stands(platform.hosts.len());
         if stands.len() as u64 > TRIED_MAX {
             return Err(too_many("clusters, and hosts outside of clusters", TRIED_MAX));
         }
         for a in &stands {
             for b in &stands {
-                let mut way = Vec::new();
-                platform.join(a.point, b.point, &mut way).map_err(|error| PlatformError {
-                    what: format!("no way from {} to {}: {}", shown(&a.name), shown(&b.name), error.what),
+                platform.longest(*a, *b).map_err(|error| PlatformError {
+                    what: format!("no way from {} to {}: {}", shown(&a.0.name), shown(&b.0.name), error.what),
                     ..error
                 })?;
             }

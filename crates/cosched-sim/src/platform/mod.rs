@@ -32,6 +32,9 @@ const ACKNOWLEDGES: f64 = 0.05;
 /// Lower penalties count as this, in s: ways without latency.
 const PENALTY_MIN: f64 = 1e-6;
 
+/// Ways cannot fail.
+const TRIED: &str = "all ways were tried when the platform was read";
+
 /// How TCP is approximated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkModel {
@@ -60,6 +63,12 @@ impl NetworkModel {
     /// Fitted to a simulator of packets.
     pub const LV08: NetworkModel =
         NetworkModel { latency_factor: 13.01, bandwidth_factor: 0.97, weight_bytes: 20_537.0, ..NetworkModel::CM02 };
+
+    /// The highest rate of a flow by its window.
+    fn window(&self, latency_s: f64) -> f64 {
+        let bounded = self.window_bytes > 0.0 && latency_s > 0.0;
+        if bounded { self.window_bytes / (2.0 * latency_s) } else { f64::INFINITY }
+    }
 }
 
 /// A host: a node of the simulated machine.
@@ -125,34 +134,57 @@ impl Platform {
         let of = |link: &u32| &self.links[*link as usize];
         let latency_s: f64 = there.iter().map(|link| of(link).latency_s).sum();
         let narrowest = there.iter().map(|link| of(link).bytes_per_s).fold(f64::INFINITY, f64::min);
-        let window = if model.window_bytes > 0.0 && latency_s > 0.0 {
-            model.window_bytes / (2.0 * latency_s)
-        } else {
-            f64::INFINITY
-        };
         let weights: f64 = there.iter().map(|link| model.weight_bytes / of(link).bytes_per_s).sum();
-        let mut uses = Uses::new();
-        self.take(&mut uses, &there, 1.0);
-        if model.crosstraffic {
-            self.take(&mut uses, &self.way(to, from), ACKNOWLEDGES);
-        }
+        let back = if model.crosstraffic { self.way(to, from) } else { Vec::new() };
         let wanted = Wanted {
-            uses,
+            uses: self.uses(&there, &back),
             penalty: (latency_s + weights).max(PENALTY_MIN),
-            bound: narrowest.min(window),
+            bound: narrowest.min(model.window(latency_s)),
             factor: model.bandwidth_factor,
             bytes: bytes as f64,
         };
         ((latency_s * model.latency_factor * 1e9).round() as u64, wanted)
     }
 
-    fn take(&self, uses: &mut Uses, way: &[u32], weight: f64) {
-        for link in way.iter().filter(|link| !self.links[**link as usize].fat) {
-            match uses.iter_mut().find(|(other, _)| other == link) {
-                Some((_, all)) => *all += weight,
-                None => uses.push((*link, weight)),
+    /// The shared links there and back, each once.
+    fn uses(&self, there: &[u32], back: &[u32]) -> Uses {
+        let each = there.iter().map(|link| (*link, 1.0)).chain(back.iter().map(|link| (*link, ACKNOWLEDGES)));
+        let mut uses: Uses = each.filter(|(link, _)| !self.links[*link as usize].fat).collect();
+        uses.sort_by_key(|(link, _)| *link);
+        uses.dedup_by(|(link, more), (before, all)| {
+            let same = link == before;
+            *all += if same { *more } else { 0.0 };
+            same
+        });
+        uses
+    }
+
+    /// What a message between the first `nodes` hosts takes at most while no other one flows: its latency, and for each byte, in ns.
+    /// `shared`: also between tasks of one host.
+    pub(crate) fn slowest(&self, nodes: u32, shared: bool) -> (f64, f64) {
+        let (mut latency_s, mut narrowest) = (0.0_f64, f64::INFINITY);
+        let mut takes = |way: &[u32]| {
+            latency_s = latency_s.max(way.iter().map(|link| self.links[*link as usize].latency_s).sum());
+            narrowest = way.iter().map(|link| self.links[*link as usize].bytes_per_s).fold(narrowest, f64::min);
+        };
+        let stands = self.stands(nodes as usize);
+        for from in &stands {
+            for to in &stands {
+                takes(&self.longest(*from, *to).expect(TRIED));
             }
         }
+        if shared {
+            self.hosts.iter().take(nodes as usize).for_each(|host| takes(&[host.loopback]));
+        }
+        let model = &self.network;
+        let byte_ns = 1e9 / (narrowest.min(model.window(latency_s)) * model.bandwidth_factor);
+        (latency_s * model.latency_factor * 1e9, byte_ns)
+    }
+
+    /// How much slower the slowest of the first `nodes` hosts computes than the first host.
+    pub(crate) fn slowness(&self, nodes: u32) -> f64 {
+        let slowest = self.hosts.iter().take(nodes as usize).map(|host| host.flops).fold(f64::INFINITY, f64::min);
+        (self.hosts[0].flops / slowest).max(1.0)
     }
 
     /// The links of a message's way.
@@ -162,8 +194,7 @@ impl Platform {
             return vec![a.loopback];
         }
         let mut way = Vec::new();
-        // Cannot fail: all ways were tried when the platform was read.
-        let _ = self.join(a.point, b.point, &mut way);
+        self.join(a.point, b.point, [false; 2], &mut way).expect(TRIED);
         way
     }
 }

@@ -1,7 +1,7 @@
 //! The wires of regular clusters: stars, fat trees, tori and dragonflies. Which links a way takes is arithmetic.
 
 use super::PlatformError;
-use super::limits::{HOSTS_MAX, LINKS_MAX};
+use super::limits::{HOSTS_MAX, LINKS_MAX, WAY_MAX};
 
 const SIZE_MAX: u32 = 60_000;
 const SIZES_MAX: usize = 48;
@@ -70,7 +70,18 @@ impl Shape {
         }
     }
 
-    /// Whether all its sizes are possible, so that products of them fit 32 bits.
+    /// The most links between two nodes.
+    pub(super) fn longest(&self) -> usize {
+        match self {
+            Shape::Star => 2,
+            Shape::FatTree(levels) => 2 * levels.len(),
+            Shape::Torus(sizes) => sizes.iter().map(|size| *size as usize / 2).sum(),
+            // Up; across and along a group, to another group, across and along that one; down.
+            Shape::Dragonfly { .. } => 7,
+        }
+    }
+
+    /// Whether all its sizes are possible, so that products of them fit 32 bits, and none of its ways is too long.
     pub(super) fn check(&self) -> Result<(), PlatformError> {
         let sizes: Vec<u32> = match self {
             Shape::Star => vec![],
@@ -84,7 +95,8 @@ impl Shape {
         let some = *self == Shape::Star || !sizes.is_empty();
         let nodes = self.nodes().unwrap_or(0);
         if possible && some && nodes <= HOSTS_MAX && self.cables(nodes as u32).iter().all(|of| of.0 <= LINKS_MAX) {
-            return Ok(());
+            let longest = self.longest();
+            return if longest <= WAY_MAX { Ok(()) } else { Err(too_long(longest)) };
         }
         Err(PlatformError::new(
             "a topology has a size that cannot be",
@@ -129,6 +141,11 @@ impl Shape {
             }
         }
     }
+}
+
+fn too_long(longest: usize) -> PlatformError {
+    let what = format!("a torus has ways of {longest} links");
+    PlatformError::new(what, format!("at most {WAY_MAX} on a way are simulated"), "give it more dimensions")
 }
 
 /// The nodes of a tree's level; 0 are the leaves.

@@ -91,19 +91,45 @@ fn toml_says_the_same_as_xml() {
     assert_eq!(platform.message(0, 7, 0).0, (1.1e-3_f64 * 13.01 * 1e9).round() as u64);
 }
 
+/// Why this is refused, from line 2 on.
+fn xml(body: &str) -> String {
+    read_xml(&format!("<platform version=\"4.1\">\n{body}\n</platform>")).unwrap_err().to_string()
+}
+
+/// The same in a zone, from line 3 on.
+fn zone(body: &str) -> String {
+    xml(&format!("<zone id=\"z\" routing=\"Full\">\n{body}\n</zone>"))
+}
+
+const TWO: &str = "<host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/><link id=\"l\" bandwidth=\"1\"/>";
+
+/// What would be ignored, and what it must be answered with.
+fn strange_xml() -> Vec<(String, &'static str)> {
+    let cluster = |more: &str| xml(&format!("<cluster id=\"c\" radical=\"0-3\" speed=\"1f\" bw=\"1\" lat=\"0\"{more}"));
+    let link = |more: &str| zone(&format!("{TWO}\n<route src=\"a\" dst=\"b\">\n<link_ctn id=\"l\" {more}/></route>"));
+    vec![
+        (zone("<host id=\"a\" speed=\"1Gf\">\n<disk id=\"d\"/></host>"), "line 4: <disk> in a host"),
+        (zone("<link id=\"l\" bandwidth=\"1\">\n<limit/></link>"), "line 4: <limit> in a link"),
+        (zone("<router id=\"r\"><x/></router>"), "line 3: <x> in a router"),
+        (zone("<host id=\"a\" speed=\"1Gf,2Gf\" pstate=\"2\"/>"), "line 3: pstate 2, of which there is no speed"),
+        (link("x=\"1\""), "line 5: <link_ctn> has x"),
+        (link("direction=\"SIDEWAYS\""), "line 5: direction SIDEWAYS"),
+        (cluster(" bb_lat=\"1\"/>"), "line 2: a cluster has bb_lat without bb_bw"),
+        (cluster(" loopback_lat=\"1\"/>"), "line 2: a cluster has loopback_lat without loopback_bw"),
+        (cluster(">\n<prop id=\"a\" value=\"b\"/><disk/></cluster>"), "line 3: <disk> in a cluster"),
+        (cluster(" topology=\"TORUS\" topo_parameters=\"600\"/>"), "line 2: a torus has ways of 300 links"),
+    ]
+}
+
 /// Messages about bad XML, and what they must contain.
 fn bad_xml() -> Vec<(String, &'static str)> {
-    let xml =
-        |body: &str| read_xml(&format!("<platform version=\"4.1\">\n{body}\n</platform>")).unwrap_err().to_string();
-    let zone = |body: &str| xml(&format!("<zone id=\"z\" routing=\"Full\">\n{body}\n</zone>"));
-    let two = "<host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/><link id=\"l\" bandwidth=\"1\"/>";
     vec![
         (
-            zone(&format!("{two}\n<route src=\"a\" dst=\"b\">\n<link_ctn id=\"none\"/></route>")),
+            zone(&format!("{TWO}\n<route src=\"a\" dst=\"b\">\n<link_ctn id=\"none\"/></route>")),
             "line 5: there is no link `none`",
         ),
-        (zone(&format!("{two}\n<route src=\"a\" dst=\"c\"/>")), "line 4: there is no host, router or zone `c`"),
-        (zone(two), "no way from a to b"),
+        (zone(&format!("{TWO}\n<route src=\"a\" dst=\"c\"/>")), "line 4: there is no host, router or zone `c`"),
+        (zone(TWO), "no way from a to b"),
         (zone("<host id=\"a\" speed=\"-1Gf\"/>"), "line 3: `-1Gf` is out of range"),
         (zone("<host id=\"a\" speed=\"1Gf\" core=\"0\"/>"), "line 3: host a has 0 cores"),
         (zone("<link id=\"l\" bandwidth=\"1e99\"/>"), "line 3: `1e99` is out of range"),
@@ -143,6 +169,71 @@ fn bad_xml() -> Vec<(String, &'static str)> {
     ]
 }
 
+/// A ring of this many hosts, whose way out begins at its host 0, and a host behind a slow link.
+fn ring(hosts: u32) -> Result<Platform, PlatformError> {
+    read_xml(&format!(
+        "<platform version=\"4\"><config><prop id=\"network/model\" value=\"CM02\"/></config><zone id=\"w\" routing=\"Full\">\
+         <cluster id=\"a\" prefix=\"a\" radical=\"0-{}\" speed=\"1Gf\" bw=\"1GBps\" lat=\"1us\" topology=\"TORUS\" topo_parameters=\"{hosts}\"/>\
+         <zone id=\"z\" routing=\"Full\"><host id=\"h\" speed=\"1Gf\"/><router id=\"g\"/><link id=\"slow\" bandwidth=\"1MBps\"/>\
+         <route src=\"g\" dst=\"h\"><link_ctn id=\"slow\"/></route></zone><link id=\"fast\" bandwidth=\"1GBps\"/>\
+         <zoneRoute src=\"a\" dst=\"z\" gw_src=\"a0\" gw_dst=\"g\"><link_ctn id=\"fast\"/></zoneRoute></zone></platform>",
+        hosts - 1
+    ))
+}
+
+/// The first host of a cluster may be near where another one is far.
+#[test]
+fn no_way_loses_a_link() {
+    let platform = ring(508).unwrap();
+    assert_eq!([0, 1, 254].map(|from| platform.way(from, 508).len()), [2, 3, 256]);
+    assert_eq!(ends_s(&platform, &[(0.0, 254, 508, 1_000_000)])[0].round(), 1.0, "over the slow link");
+    let error = ring(510).unwrap_err();
+    assert!(error.what.contains("no way from a0 to h") && error.what.contains("more than 256 links"), "{error}");
+    let slowest = |nodes| {
+        let (latency_ns, byte_ns) = platform.slowest(nodes, false);
+        (latency_ns.round(), byte_ns)
+    };
+    assert_eq!([slowest(509), slowest(508)], [(254_000.0, 1000.0), (254_000.0, 1.0)]);
+}
+
+#[test]
+fn the_model_comes_before_its_factors_wherever_it_stands() {
+    let with = |props: [(&str, &str); 2]| {
+        let props = props.map(|(id, value)| format!("<prop id=\"network/{id}\" value=\"{value}\"/>")).concat();
+        let host = "<zone id=\"z\" routing=\"Full\"><host id=\"a\" speed=\"1Gf,4Gf\" pstate=\"1\"/></zone>";
+        read_xml(&format!("<platform version=\"4\"><config>{props}</config>{host}</platform>")).unwrap()
+    };
+    let (model, factor) = (("model", "CM02"), ("latency-factor", "3"));
+    let platform = with([factor, model]);
+    assert_eq!(platform.network, with([model, factor]).network);
+    assert_eq!(platform.network, NetworkModel { latency_factor: 3.0, ..NetworkModel::CM02 });
+    assert_eq!(platform.hosts()[0].flops, 4e9, "the state in which it starts");
+}
+
+#[test]
+fn shortest_ways_are_found_in_a_table_of_all_pairs() {
+    let count = 60;
+    let mut hops = std::collections::HashMap::new();
+    for from in 0..count {
+        for to in (0..count).filter(|to| *to != from) {
+            let links = vec![0; 1 + (from * 7 + to * 3) as usize % 5];
+            hops.insert((from, to), super::wires::Hop { from, to, links });
+        }
+    }
+    let before = super::wires::shortest(count, &hops);
+    assert_eq!(before.len(), (count * (count - 1)) as usize);
+    let cost = |from: u32, to: u32| hops[&(from, to)].links.len();
+    for ((from, to), last) in &before {
+        // Directly, or by one other member.
+        let best = (0..count).filter(|by| by != from && by != to).map(|by| cost(*from, by) + cost(by, *to));
+        let best = best.chain([cost(*from, *to)]).min().unwrap();
+        let way =
+            |to: u32| std::iter::successors(Some(to), |at| before.get(&(*from, *at)).copied()).collect::<Vec<u32>>();
+        let found: usize = way(*to).windows(2).map(|pair| cost(pair[1], pair[0])).sum();
+        assert!(found <= best && way(*to)[1] == *last, "{from} to {to}: {found}, not {best}");
+    }
+}
+
 #[test]
 fn bad_platforms_have_their_line() {
     let bad_toml = [
@@ -165,7 +256,7 @@ fn bad_platforms_have_their_line() {
             "line 1: there is no network model `x`",
         ),
     ];
-    for (message, expected) in bad_xml().into_iter().chain(bad_toml) {
+    for (message, expected) in bad_xml().into_iter().chain(strange_xml()).chain(bad_toml) {
         assert!(message.contains(expected), "{message}\n  is not: {expected}");
     }
     let deep: String = (0..40).map(|number| format!("<zone id=\"z{number}\" routing=\"Full\">")).collect();

@@ -1,10 +1,9 @@
 //! Zones and the ways through them.
 
-use super::error::too_many;
 use super::limits::WAY_MAX;
 use super::regular::{Cables, Shape};
-use super::{Platform, PlatformError, Point};
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use super::{Host, Platform, PlatformError, Point};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 /// A zone: a part of the platform with wires of one kind.
 #[derive(Clone, Debug)]
@@ -38,14 +37,15 @@ pub(super) struct Hop {
 }
 
 impl Platform {
-    /// Appends the links between two places. Ends, because each part of a way is within a zone further down.
-    pub(super) fn join(&self, from: u32, to: u32, way: &mut Vec<u32>) -> Result<(), PlatformError> {
-        if from == to {
+    /// Appends the links between two places. Ends, because each part of a way is within a zone further down. `any`: the first, the last
+    /// place stands for all hosts of its cluster, and the way is as long as the longest of theirs.
+    pub(super) fn join(&self, from: u32, to: u32, any: [bool; 2], way: &mut Vec<u32>) -> Result<(), PlatformError> {
+        if from == to && any == [false; 2] {
             return Ok(());
         }
         let (a, b) = (self.points[from as usize], self.points[to as usize]);
         let (zone, first, second) = self.meet(a, b);
-        if first == second {
+        if first == second && from != to {
             // Gateways of one member: can only be the same place.
             return Err(PlatformError::new(
                 "two places meet nowhere",
@@ -61,7 +61,10 @@ impl Platform {
                 match (first < *nodes, second < *nodes) {
                     (true, true) => {
                         let begin = way.len();
-                        shape.way(*cables, first, second, way);
+                        match any {
+                            [false, false] => shape.way(*cables, first, second, way),
+                            _ => way.extend(std::iter::repeat_n(cables.up(0), shape.longest())),
+                        }
                         if let Some(backbone) = backbone {
                             way.insert(begin + 1, *backbone);
                         }
@@ -74,7 +77,7 @@ impl Platform {
             }
             Wires::Table(hops) => {
                 let hop = hops.get(&(first, second)).ok_or_else(|| self.no_way(zone))?;
-                self.hop(&mut at, hop, way)?;
+                self.hop(&mut at, hop, any[0], way)?;
             }
             Wires::Shortest { hops, before } => {
                 let mut chain = Vec::new();
@@ -84,22 +87,42 @@ impl Platform {
                     chain.extend(hops.get(&(previous, last)));
                     last = previous;
                 }
+                let mut any_first = any[0];
                 for hop in chain.into_iter().rev() {
-                    self.hop(&mut at, hop, way)?;
+                    self.hop(&mut at, hop, std::mem::take(&mut any_first), way)?;
                 }
             }
         }
-        self.join(at, to, way)
+        self.join(at, to, [false, any[1]], way)?;
+        too_long(way)
     }
 
-    fn hop(&self, at: &mut u32, hop: &Hop, way: &mut Vec<u32>) -> Result<(), PlatformError> {
-        self.join(*at, hop.from, way)?;
+    fn hop(&self, at: &mut u32, hop: &Hop, any: bool, way: &mut Vec<u32>) -> Result<(), PlatformError> {
+        self.join(*at, hop.from, [any, false], way)?;
         way.extend(&hop.links);
-        if way.len() > WAY_MAX {
-            return Err(too_many("links on a way", WAY_MAX as u64));
-        }
         *at = hop.to;
-        Ok(())
+        too_long(way)
+    }
+
+    /// Hosts that stand for the first `count`: those outside of clusters, and the first of each cluster for all of it (true).
+    pub(super) fn stands(&self, count: usize) -> Vec<(&Host, bool)> {
+        let mut seen = HashSet::new();
+        let mut stands = Vec::new();
+        for host in self.hosts.iter().take(count) {
+            let zone = self.points[host.point as usize].zone;
+            let regular = matches!(self.zones[zone as usize].wires, Wires::Regular { .. });
+            if !regular || seen.insert(zone) {
+                stands.push((host, regular));
+            }
+        }
+        stands
+    }
+
+    /// The longest way between hosts for which these two stand.
+    pub(super) fn longest(&self, from: (&Host, bool), to: (&Host, bool)) -> Result<Vec<u32>, PlatformError> {
+        let mut way = Vec::new();
+        self.join(from.0.point, to.0.point, [from.1, to.1], &mut way)?;
+        Ok(way)
     }
 
     fn no_way(&self, zone: u32) -> PlatformError {
@@ -139,6 +162,16 @@ impl Platform {
     }
 }
 
+/// Refuses ways beyond the bound: their number of links is multiplied by zones within zones.
+fn too_long(way: &[u32]) -> Result<(), PlatformError> {
+    if way.len() <= WAY_MAX {
+        return Ok(());
+    }
+    let what = format!("between some of the hosts there or in their clusters it has more than {WAY_MAX} links");
+    let hint = "give a torus more dimensions, or name gateways that are nearer";
+    Err(PlatformError::new(what, "messages on longer ways are not simulated", hint))
+}
+
 /// For each pair of members the one before the last on the way with the fewest links; among equals the lowest number.
 pub(super) fn shortest(members: u32, hops: &HashMap<(u32, u32), Hop>) -> HashMap<(u32, u32), u32> {
     let mut from: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
@@ -149,6 +182,8 @@ pub(super) fn shortest(members: u32, hops: &HashMap<(u32, u32), Hop>) -> HashMap
     let mut all = HashMap::new();
     for start in 0..members {
         let mut found = vec![false; members as usize];
+        // The links of the best way so far, and its member before the last.
+        let mut best = vec![(u64::MAX, u32::MAX); members as usize];
         let mut waiting = BinaryHeap::from([std::cmp::Reverse((0, start, start))]);
         while let Some(std::cmp::Reverse((cost, before, member))) = waiting.pop() {
             if std::mem::replace(&mut found[member as usize], true) {
@@ -158,7 +193,11 @@ pub(super) fn shortest(members: u32, hops: &HashMap<(u32, u32), Hop>) -> HashMap
                 all.insert((start, member), before);
             }
             for (next, links) in from.get(&member).into_iter().flatten() {
-                waiting.push(std::cmp::Reverse((cost + links, member, *next)));
+                let way = (cost + links, member);
+                if !found[*next as usize] && way < best[*next as usize] {
+                    best[*next as usize] = way;
+                    waiting.push(std::cmp::Reverse((way.0, way.1, *next)));
+                }
             }
         }
     }

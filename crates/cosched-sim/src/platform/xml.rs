@@ -84,6 +84,7 @@ impl<'a> Reader<'a> {
         if !matches!(version, "4" | "4.0" | "4.1") {
             return Err(outside(format!("the platform has version {}", shown(version))));
         }
+        self.model(root)?;
         let mut zones = 0;
         for child in root.children().filter(Node::is_element) {
             self.at(child, |reader| match child.tag_name().name() {
@@ -99,7 +100,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The model of the network; the rest concerns SimGrid's own run.
+    /// The model of the network, wherever it stands: it has a value for all that the other settings change.
+    fn model(&mut self, root: Node<'_, '_>) -> Read {
+        let configs = root.children().filter(|child| child.tag_name().name() == "config");
+        for prop in configs.flat_map(|config| config.children()) {
+            if prop.attribute("id") == Some("network/model") {
+                *self.builder.network() = self.at(prop, |_| named(need(prop, "value")?))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The other settings of the network; the rest concerns SimGrid's own run.
     fn config(&mut self, config: Node<'_, '_>) -> Read {
         for prop in config.children().filter(Node::is_element) {
             let (name, value) = (need(prop, "id")?, need(prop, "value")?);
@@ -109,7 +121,6 @@ impl<'a> Reader<'a> {
             };
             let model = self.builder.network();
             match name {
-                "network/model" => *model = named(value)?,
                 "network/latency-factor" => model.latency_factor = factor(0.0..=1000.0)?,
                 "network/bandwidth-factor" => model.bandwidth_factor = factor(0.01..=1.0)?,
                 "network/weight-S" => model.weight_bytes = factor(0.0..=1e12)?,
@@ -128,13 +139,14 @@ impl<'a> Reader<'a> {
             "zone" | "AS" | "cluster" => self.zone_or_cluster(node, Some(zone)),
             "host" => {
                 known(node, &["id", "speed", "core", "pstate", "coordinates"])?;
-                // One speed for each state of its power; the first is the one it starts in.
-                let speed = need(node, "speed")?.split(',').next().unwrap_or_default();
+                self.has_no_children(node)?;
+                let speed = speed(node)?;
                 let cores = node.attribute("core").map_or(Ok(1), number)?;
-                self.builder.host(zone, need(node, "id")?, flops(speed)?, cores)
+                self.builder.host(zone, need(node, "id")?, speed, cores)
             }
             "router" => {
                 known(node, &["id", "coordinates"])?;
+                self.has_no_children(node)?;
                 self.builder.router(zone, need(node, "id")?)
             }
             "link" => self.link(node),
@@ -146,6 +158,7 @@ impl<'a> Reader<'a> {
 
     fn zone_or_cluster(&mut self, node: Node<'_, '_>, parent: Option<u32>) -> Read {
         if node.tag_name().name() == "cluster" {
+            self.has_no_children(node)?;
             let cluster = cluster(node)?;
             return self.builder.cluster(parent, &cluster);
         }
@@ -163,8 +176,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Refuses what would be ignored, such as disks; properties concern SimGrid's users.
+    fn has_no_children(&mut self, node: Node<'_, '_>) -> Read {
+        let child = node.children().find(|child| child.is_element() && child.tag_name().name() != "prop");
+        child.map_or(Ok(()), |child| {
+            let what = format!("<{}> in a {}", shown(child.tag_name().name()), node.tag_name().name());
+            self.at(child, |_| Err(outside(what)))
+        })
+    }
+
     fn link(&mut self, node: Node<'_, '_>) -> Read {
         known(node, &["id", "bandwidth", "latency", "sharing_policy"])?;
+        self.has_no_children(node)?;
         let latency_s = node.attribute("latency").map_or(Ok(0.0), seconds)?;
         let (fat, split) = policy(node.attribute("sharing_policy").unwrap_or("SHARED"))?;
         self.builder.link(need(node, "id")?, (bytes_per_s(need(node, "bandwidth")?)?, latency_s), fat, split)
@@ -176,12 +199,15 @@ impl<'a> Reader<'a> {
         let gateways = if zones { Some([need(node, "gw_src")?, need(node, "gw_dst")?]) } else { None };
         let mut links = Vec::new();
         for link in node.children().filter(Node::is_element) {
-            if link.tag_name().name() != "link_ctn" {
-                return Err(outside(format!("<{}> in a route", shown(link.tag_name().name()))));
-            }
-            let (name, down) = (need(link, "id")?, link.attribute("direction") == Some("DOWN"));
-            self.at(link, |reader| reader.builder.find_link(name, down))?;
-            links.push((name, down));
+            links.push(self.at(link, |reader| {
+                if link.tag_name().name() != "link_ctn" {
+                    return Err(outside(format!("<{}> in a route", shown(link.tag_name().name()))));
+                }
+                known(link, &["id", "direction"])?;
+                let (name, down) = (need(link, "id")?, is_down(link.attribute("direction"))?);
+                reader.builder.find_link(name, down)?;
+                Ok((name, down))
+            })?);
         }
         let symmetrical = node.attribute("symmetrical").is_none_or(|word| !word.eq_ignore_ascii_case("no"));
         self.builder.way(zone, [need(node, "src")?, need(node, "dst")?], gateways, (links, symmetrical))
@@ -193,6 +219,21 @@ fn known(node: Node<'_, '_>, names: &[&str]) -> Read {
     match node.attributes().find(|attribute| !names.contains(&attribute.name())) {
         Some(other) => Err(outside(format!("<{}> has {}", node.tag_name().name(), shown(other.name())))),
         None => Ok(()),
+    }
+}
+
+/// One speed for each state of a host's power, of which it starts in one and keeps that.
+fn speed(node: Node<'_, '_>) -> Read<f64> {
+    let state = node.attribute("pstate").map_or(Ok(0), number)?;
+    let mut all = need(node, "speed")?.split(',');
+    flops(all.nth(state as usize).ok_or_else(|| outside(format!("pstate {state}, of which there is no speed")))?)
+}
+
+fn is_down(direction: Option<&str>) -> Read<bool> {
+    match direction {
+        None | Some("UP" | "NONE") => Ok(false),
+        Some("DOWN") => Ok(true),
+        Some(other) => Err(outside(format!("direction {}", shown(other)))),
     }
 }
 
@@ -214,7 +255,10 @@ fn cluster(node: Node<'_, '_>) -> Read<Cluster> {
     let name = need(node, "id")?;
     let [prefix, suffix] = ["prefix", "suffix"].map(|key| node.attribute(key).unwrap_or_default());
     let optional = |rate: &str, latency: &str| -> Read<Option<(f64, f64)>> {
-        let Some(rate) = node.attribute(rate) else { return Ok(None) };
+        let Some(rate) = node.attribute(rate) else {
+            let lone = node.attribute(latency).map(|_| outside(format!("a cluster has {latency} without {rate}")));
+            return lone.map_or(Ok(None), Err);
+        };
         Ok(Some((bytes_per_s(rate)?, node.attribute(latency).map_or(Ok(0.0), seconds)?)))
     };
     let shape = shape(node)?;
@@ -228,7 +272,7 @@ fn cluster(node: Node<'_, '_>) -> Read<Cluster> {
         name: name.to_owned(),
         hosts: radical(need(node, "radical")?)?.into_iter().map(|number| format!("{prefix}{number}{suffix}")).collect(),
         router: node.attribute("router_id").map_or_else(|| format!("{prefix}{name}_router{suffix}"), str::to_owned),
-        flops: flops(need(node, "speed")?.split(',').next().unwrap_or_default())?,
+        flops: speed(node)?,
         cores: node.attribute("core").map_or(Ok(1), number)?,
         shape,
         cable: (bytes_per_s(need(node, "bw")?)?, seconds(need(node, "lat")?)?),

@@ -7,8 +7,10 @@ use crate::params::{Params, Topology};
 /// An operation of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Uses the CPU.
+    /// Uses the CPU; the time is that on the first host of a platform.
     Compute(Span),
+    /// Uses the CPU for this time on any host, in ns.
+    Hold(u64),
     /// Sleeps for a device.
     Io(Span),
     /// Passes a message to the network interface; costs the task no time.
@@ -59,7 +61,8 @@ pub(crate) struct Totals {
     pub(crate) sends: u64,
     pub(crate) receives: u64,
     pub(crate) compute_ns: u128,
-    pub(crate) io_ns: u128,
+    /// Held CPUs and I/O: on any host the same.
+    pub(crate) fixed_ns: u128,
 }
 
 /// A task's operations. Invariant: loops are closed, and run at least once.
@@ -93,25 +96,32 @@ impl Code {
         Code { ops }
     }
 
-    pub(crate) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
+    /// Gives each operation, and how often each of the loops around it is done.
+    pub(crate) fn each(&self, mut give: impl FnMut(&Op, &[u64])) {
         let mut loops: Vec<u64> = Vec::new();
         for op in &self.ops {
+            give(op, &loops);
+            match op {
+                Op::Repeat { times } => loops.push(*times),
+                Op::Again => _ = loops.pop(),
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.each(|op, loops| {
             let times: u64 = loops.iter().product();
             match op {
                 Op::Compute(span) => totals.compute_ns += u128::from(times) * u128::from(span.ns),
-                Op::Io(span) => totals.io_ns += u128::from(times) * u128::from(span.ns),
+                Op::Io(Span { ns, .. }) | Op::Hold(ns) => totals.fixed_ns += u128::from(times) * u128::from(*ns),
                 Op::Send { .. } => totals.sends += times,
                 Op::Receive { .. } => totals.receives += times,
-                Op::Repeat { times } => {
-                    if loops.is_empty() {
-                        totals.iterations += times;
-                    }
-                    loops.push(*times);
-                }
-                Op::Again => _ = loops.pop(),
+                Op::Repeat { times } => totals.iterations += if loops.is_empty() { *times } else { 0 },
+                Op::Again => {}
             }
-        }
+        });
         if totals.iterations == 0 && !self.ops.is_empty() {
             totals.iterations = 1;
         }

@@ -6,8 +6,8 @@ use crate::draw::Draws;
 use crate::params::Topology;
 use std::collections::BTreeMap;
 
-/// The maximum number of operations of an expanded task.
-const OPS_MAX: usize = 10_000_000;
+/// The maximum number of operations of all tasks of a job: a quarter of a gigabyte, and as much again to pair them.
+pub(crate) const OPS_MAX: usize = 10_000_000;
 
 /// The maximum number of passes through nested loops: more than any simulation will do, and far from overflow.
 pub(super) const PASSES_MAX: u64 = 1_000_000_000_000;
@@ -28,6 +28,8 @@ struct Writer {
     setting: Setting,
     task: u32,
     ops: Vec<Op>,
+    /// How many it may have.
+    room: usize,
     /// How often the present statement is executed.
     passes: u64,
     /// The number of draws and random pairings so far in the text.
@@ -39,10 +41,15 @@ impl Program {
     /// The operations of each task of a job. An error says what is impossible: a task that does not exist, a message
     /// that is sent and never received or the other way round, a task that communicates with itself.
     pub fn expand(&self, setting: Setting) -> Result<Vec<Code>, ProgramError> {
-        let mut codes = Vec::new();
+        self.expand_within(setting, OPS_MAX)
+    }
+
+    fn expand_within(&self, setting: Setting, most: usize) -> Result<Vec<Code>, ProgramError> {
+        let (mut codes, mut room) = (Vec::new(), most);
         for task in 0..setting.tasks {
-            let mut writer = Writer { setting, task, ops: Vec::new(), passes: 1, draws: 0, pairings: 0 };
+            let mut writer = Writer { setting, task, ops: Vec::new(), room, passes: 1, draws: 0, pairings: 0 };
             writer.body(&self.body, true)?;
+            room -= writer.ops.len();
             codes.push(Code::new(writer.ops));
         }
         check_pairs(&codes)?;
@@ -64,17 +71,14 @@ fn check_pairs(codes: &[Code]) -> Result<(), ProgramError> {
     let mut balance: BTreeMap<(u32, u32), i128> = BTreeMap::new();
     for (task, code) in codes.iter().enumerate() {
         let task = task as u32;
-        let mut loops: Vec<u64> = Vec::new();
-        for op in code.ops() {
+        code.each(|op, loops| {
             let times: i128 = loops.iter().map(|times| i128::from(*times)).product();
             match op {
                 Op::Send { to, .. } => *balance.entry((task, *to)).or_default() += times,
                 Op::Receive { from } => *balance.entry((*from, task)).or_default() -= times,
-                Op::Repeat { times } => loops.push(*times),
-                Op::Again => _ = loops.pop(),
-                Op::Compute(_) | Op::Io(_) => {}
+                Op::Compute(_) | Op::Hold(_) | Op::Io(_) | Op::Repeat { .. } | Op::Again => {}
             }
-        }
+        });
     }
     let Some(((from, to), more)) = balance.into_iter().find(|(_, more)| *more != 0) else { return Ok(()) };
     let (sends, why) =
@@ -96,6 +100,7 @@ impl Writer {
                 let span = self.span(*ns, *skew);
                 self.op(Op::Compute(span), mine)
             }
+            Statement::Hold { ns } => self.op(Op::Hold(*ns), mine),
             Statement::Io { ns, skew } => {
                 let span = self.span(*ns, *skew);
                 self.op(Op::Io(span), mine)
@@ -134,8 +139,8 @@ impl Writer {
         if mine {
             self.ops.push(op);
         }
-        if self.ops.len() > OPS_MAX {
-            let what = format!("a task has more than {OPS_MAX} operations");
+        if self.ops.len() > self.room {
+            let what = format!("the tasks of a job have more than {OPS_MAX} operations together");
             return Err(error(what, "patterns are written out for each task", "use repeat, or fewer tasks"));
         }
         Ok(())
@@ -367,6 +372,14 @@ mod tests {
         assert!(what("repeat 1000000 { repeat 1000001 { compute 1ns } }", 1).contains("10^12"));
         assert!(what("send right; recv left", 1).contains("talks to itself"));
         assert!(what("send 0; recv 0", 2).contains("talks to itself"));
+    }
+
+    #[test]
+    fn all_tasks_together_are_bounded() {
+        let program: Program = "alltoall 8B; on 0 { compute 1ms }".parse().unwrap();
+        let within = |most| program.expand_within(Setting { tasks: 5, seed: 3, topology: Topology::Ring }, most);
+        assert_eq!(within(41).unwrap().len(), 5);
+        assert!(within(40).unwrap_err().what.contains("the tasks of a job have more than"));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod print;
 
 pub(crate) use code::Totals;
 pub use code::{Code, Op, Span};
+pub(crate) use expand::OPS_MAX;
 pub use expand::Setting;
 
 use std::fmt;
@@ -40,6 +41,11 @@ pub enum Statement {
         ns: u64,
         /// With the job's skewness (D20).
         skew: bool,
+    },
+    /// `hold 5s`: uses the CPU for that time, however fast it is.
+    Hold {
+        /// The duration.
+        ns: u64,
     },
     /// `io 300us`: sleeps for a device.
     Io {

@@ -61,7 +61,7 @@ impl FromStr for Program {
     }
 }
 
-const STATEMENTS: &str = "statements: compute, io, send, recv, barrier, alltoall, bcast, reduce, exchange, ring, \
+const STATEMENTS: &str = "statements: compute, hold, io, send, recv, barrier, alltoall, bcast, reduce, exchange, ring, \
                           random-pairs, repeat, on";
 
 impl<'a> Parser<'a> {
@@ -137,6 +137,7 @@ impl<'a> Parser<'a> {
                 let skew = self.word_if("skew");
                 if word.text == "io" { Statement::Io { ns, skew } } else { Statement::Compute { ns, skew } }
             }
+            "hold" => Statement::Hold { ns: self.duration()? },
             "send" => Statement::Send { to: self.peer()?, bytes: self.size()? },
             "recv" => Statement::Receive { from: self.peer()? },
             "barrier" => Statement::Pattern(Pattern::Barrier),
@@ -258,6 +259,7 @@ impl Program {
         fn all(body: &[Statement], depth: usize) -> bool {
             body.iter().all(|statement| match statement {
                 Statement::Compute { ns: measure, .. }
+                | Statement::Hold { ns: measure }
                 | Statement::Io { ns: measure, .. }
                 | Statement::Send { bytes: measure, .. } => is_measure(*measure),
                 Statement::Receive { .. } => true,

@@ -17,6 +17,7 @@ fn write_statement(f: &mut fmt::Formatter<'_>, statement: &Statement, depth: usi
     write!(f, "{:1$}", "", depth * 4)?;
     let suffix = |skew: &bool| if *skew { " skew" } else { "" };
     match statement {
+        Statement::Hold { ns } => writeln!(f, "hold {}", Duration(*ns)),
         Statement::Compute { ns, skew } => writeln!(f, "compute {}{}", Duration(*ns), suffix(skew)),
         Statement::Io { ns, skew } => writeln!(f, "io {}{}", Duration(*ns), suffix(skew)),
         Statement::Send { to, bytes } => writeln!(f, "send {to} {}", Size(*bytes)),
@@ -124,6 +125,7 @@ mod tests {
         let ns = || prop_oneof![0..5_000_000_000_u64, (0..5000_u64).prop_map(|ms| ms * 1_000_000)];
         let leaf = prop_oneof![
             (ns(), any::<bool>()).prop_map(|(ns, skew)| Statement::Compute { ns, skew }),
+            ns().prop_map(|ns| Statement::Hold { ns }),
             (ns(), any::<bool>()).prop_map(|(ns, skew)| Statement::Io { ns, skew }),
             (peer(), 0..9999_u64).prop_map(|(to, bytes)| Statement::Send { to, bytes }),
             peer().prop_map(|from| Statement::Receive { from }),

@@ -81,11 +81,10 @@ fn name(row: &Row, rows: &[&Row]) -> String {
         return params.strategy.to_string();
     }
     let us = |ns: u64| ns as f64 / 1e3;
-    if params.strategy.is_gang() {
-        return format!("{} {}/{}", params.strategy, us(params.switch_ns), us(params.quantum_ns) / 1e3);
-    }
-    let turn = if params.strategy.has_turns() { format!("/{}", us(params.quantum_ns) / 1e3) } else { String::new() };
-    format!("{} {}/{}{turn}", params.strategy, us(params.switch_ns), us(params.interrupt_ns))
+    let cost = |has: bool, cost: f64| if has { format!("/{cost}") } else { String::new() };
+    let interrupt = cost(row.cell.config.has_interrupts(), us(params.interrupt_ns));
+    let turn = cost(params.strategy.has_turns(), us(params.quantum_ns) / 1e3);
+    format!("{} {}{interrupt}{turn}", params.strategy, us(params.switch_ns))
 }
 
 /// Groups of rows that can be compared: they differ only in strategy and its costs.

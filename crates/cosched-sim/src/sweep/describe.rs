@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 /// The axes of a sweep. An empty axis has one value: that of the base.
 ///
-/// Costs vary where they matter: `cs_us` and `intr_us` for strategies without a matrix, `gang_cs_us` and `quantum_ms` for
-/// gangs. So no two cells are the same.
+/// Costs vary where they matter: `cs_us` for strategies without a matrix, `gang_cs_us` and `quantum_ms` for gangs, `intr_us` where
+/// anything raises interrupts. So no two cells are the same.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Description {
@@ -26,7 +26,7 @@ pub struct Description {
     pub grain: Vec<u64>,
     /// Context switches in µs, except for gangs.
     pub cs_us: Vec<f64>,
-    /// Interrupts in µs, except for gangs.
+    /// Interrupts in µs, except for gangs that wait busy.
     pub intr_us: Vec<f64>,
     /// Context switches of gangs in µs.
     pub gang_cs_us: Vec<f64>,

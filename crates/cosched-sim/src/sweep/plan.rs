@@ -57,13 +57,10 @@ impl Cell {
         let p = &self.config.params;
         let load = self.wanted.load.map_or(String::new(), |load| format!(" load={load}"));
         let grain = if self.grain == 1 { String::new() } else { format!(" grain={}", self.grain) };
-        let costs = if p.strategy.is_gang() {
-            format!("cs={}us q={}ms", micros(p.switch_ns), micros(p.quantum_ns) / 1e3)
-        } else {
-            let rows =
-                if p.strategy.has_turns() { format!(" q={}ms", micros(p.quantum_ns) / 1e3) } else { String::new() };
-            format!("cs={}us intr={}us{rows}", micros(p.switch_ns), micros(p.interrupt_ns))
-        };
+        let cost = |has: bool, text: String| if has { text } else { String::new() };
+        let interrupt = cost(self.config.has_interrupts(), format!(" intr={}us", micros(p.interrupt_ns)));
+        let turn = cost(p.strategy.has_turns(), format!(" q={}ms", micros(p.quantum_ns) / 1e3));
+        let costs = format!("cs={}us{interrupt}{turn}", micros(p.switch_ns));
         let cpus = match self.config.cpus_per_node {
             1 => String::new(),
             cpus => format!("x{cpus}"),
@@ -145,10 +142,9 @@ impl Common<'_> {
         params.skew = self.skew.unwrap_or(params.skew);
         params.end_ns = description.max_sim_s.map(|s| (s * 1e9).round() as u64).or(params.end_ns);
         params = params.coarser(self.grain.unwrap_or(1));
-        let gang = strategy.is_gang();
-        let switches = if gang { &description.gang_cs_us } else { &description.cs_us };
+        let switches = if strategy.is_gang() { &description.gang_cs_us } else { &description.cs_us };
         let none = Vec::new();
-        let interrupts = if gang { &none } else { &description.intr_us };
+        let interrupts = if machine.has_interrupts() { &description.intr_us } else { &none };
         let quanta = if strategy.has_turns() { &description.quantum_ms } else { &none };
         let mut found = Vec::new();
         for switch in axis(switches) {

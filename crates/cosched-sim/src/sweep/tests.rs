@@ -5,6 +5,7 @@ use super::*;
 use crate::general::Config;
 use crate::metrics::seconds;
 use crate::{JobSpec, JobTimes, JobType, Outcome, Params, Progress, SimError, Strategy, paper};
+use cosched_core::Wait;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -104,6 +105,24 @@ fn cells_have_a_fixed_order_and_no_repetitions() {
     assert_eq!(labels.len(), 12);
     let all = Description { strategies: vec!["all".into(), "GS".into()], ..description };
     assert_eq!(plan(&all).cells.len(), (4 + 14 * 2) * 2 * 2, "gangs have no cs_us, and GS is there once");
+}
+
+#[test]
+fn interrupts_vary_where_processes_block() {
+    let mut description = description(&["GS", "FCS", "SB"], &["WL3"]);
+    (description.seeds, description.intr_us) = (Seeds::Count(1), vec![50.0, 20_000.0]);
+    let labels = |base: &dyn Fn(Strategy, Option<u32>) -> Config| -> Vec<String> {
+        let cells = Plan::new(&description, base).unwrap().cells;
+        cells.iter().map(|cell| cell.label().split(" s=0.2 ").last().unwrap().to_owned()).collect()
+    };
+    let fcs = ["cs=2000us intr=50us q=200ms", "cs=2000us intr=20000us q=200ms"];
+    assert_eq!(labels(&base)[..3], ["cs=2000us q=200ms", fcs[0], fcs[1]]);
+    // Gangs that block instead of waiting busy.
+    let blocks = |strategy, nodes| Config { gang_wait: Wait::SpinBlock, ..base(strategy, nodes) };
+    assert_eq!(
+        (labels(&base).len(), labels(&blocks).len(), &labels(&blocks)[..2]),
+        (5, 6, &fcs.map(str::to_owned)[..])
+    );
 }
 
 #[test]

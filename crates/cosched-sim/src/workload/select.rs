@@ -15,7 +15,7 @@ pub struct Selection {
     pub procs: Option<u32>,
     /// Not larger than this.
     pub max_tasks: Option<u32>,
-    /// In one of these states (1 completed, 0 failed, 5 cancelled; −1 unknown); empty: in any.
+    /// In one of these states (1 completed, 0 failed, 5 cancelled; −1 unknown); empty: in any but 2, 3 and 4, those of parts of jobs.
     pub statuses: Vec<i64>,
     /// The first jobs that pass, by submission.
     pub limit: Option<usize>,
@@ -34,6 +34,8 @@ pub struct NotTaken {
     pub outside_window: u64,
     /// In another state.
     pub status: u64,
+    /// Parts of jobs that are in the log as a whole, too.
+    pub part_of_job: u64,
     /// More processors than the machine has.
     pub larger_than_machine: u64,
     /// More processors than requested by `max_tasks`.
@@ -44,13 +46,14 @@ pub struct NotTaken {
 
 impl NotTaken {
     /// Each reason in words, with its count.
-    pub fn by_reason(&self) -> [(&'static str, u64); 8] {
+    pub fn by_reason(&self) -> [(&'static str, u64); 9] {
         [
             ("lines that are no jobs", self.malformed),
             ("run time unknown or 0", self.run_not_positive),
             ("processors unknown", self.size_unknown),
             ("outside the window", self.outside_window),
             ("another status", self.status),
+            ("parts of jobs (status 2, 3, 4)", self.part_of_job),
             ("larger than the machine", self.larger_than_machine),
             ("more than the maximum of tasks", self.more_than_max_tasks),
             ("beyond the limit", self.beyond_limit),
@@ -75,7 +78,9 @@ impl Selector {
     /// Takes in a record.
     pub fn add(&mut self, record: &Record) {
         let status = record.status().map_or(-1, |status| status as i64);
-        if record.run_s().is_none_or(|run| run <= 0.0) {
+        if self.selection.statuses.is_empty() && record.is_part() {
+            self.not_taken.part_of_job += 1;
+        } else if record.run_s().is_none_or(|run| run <= 0.0) {
             self.not_taken.run_not_positive += 1;
         } else if let Some(job) = TraceJob::requested(record) {
             self.take(job, Some(status));
@@ -145,7 +150,7 @@ mod tests {
         read_records(text.as_bytes()).unwrap().0.iter().for_each(|record| selector.add(record));
         selector.malformed(4);
         let (jobs, not_taken) = selector.finish();
-        assert_eq!(not_taken.by_reason().map(|(_, count)| count), [4, 1, 1, 2, 1, 1, 1, 1]);
+        assert_eq!(not_taken.by_reason().map(|(_, count)| count), [4, 1, 1, 2, 1, 0, 1, 1, 1]);
         let numbers: Vec<(u64, u32, Option<f64>)> =
             jobs.iter().map(|job| (job.number, job.size, job.estimate_s)).collect();
         assert_eq!(numbers, [(2, 2, None), (1, 4, Some(20.0))], "requested before allocated, by submission");
@@ -156,5 +161,17 @@ mod tests {
         let mut selector = Selector::new(Selection::default());
         read_records(&b"1 -1 -1 3 2\n2 5 -1 3 9\n"[..]).unwrap().0.iter().for_each(|record| selector.add(record));
         assert_eq!(selector.finish().0.len(), 2);
+    }
+
+    #[test]
+    fn parts_of_jobs_are_taken_only_if_asked_for() {
+        let taken = |statuses: &[i64]| {
+            let mut selector = Selector::new(Selection { statuses: statuses.to_vec(), ..Selection::default() });
+            let text = "1 0 -1 9 2 -1 -1 2 9 -1 1\n1 0 -1 6 2 -1 -1 2 9 -1 2\n1 8 -1 3 2 -1 -1 2 9 -1 4\n";
+            read_records(text.as_bytes()).unwrap().0.iter().for_each(|record| selector.add(record));
+            let (jobs, not_taken) = selector.finish();
+            (jobs.len(), not_taken.part_of_job, not_taken.status)
+        };
+        assert_eq!([taken(&[]), taken(&[2, 3, 4])], [(1, 2, 0), (2, 0, 1)]);
     }
 }

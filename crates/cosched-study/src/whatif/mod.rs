@@ -64,8 +64,10 @@ pub fn predict(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Vec<Vec<Predicted>>, Error> {
     let models: Vec<Modelled> = jobs.iter().map(|job| modelled(machine, job)).collect();
+    let looked_s = jobs.iter().map(|job| job.seconds).fold(FIT_S_MIN, f64::max);
+    let lasting: Vec<Modelled> = models.iter().map(|model| model.lasting(looked_s)).collect();
+    let fit = Study { machine, jobs, models: &lasting, watch: &mut *watch }.fit(looked_s)?;
     let mut study = Study { machine, jobs, models: &models, watch };
-    let fit = study.fit()?;
     let alone = (0..jobs.len()).map(|job| study.alone(job, seconds)).collect::<Result<Vec<Rate>, Error>>()?;
     let mut all = Vec::new();
     // A job that is faster than its simulation may end in this time, though the simulated one ends later.
@@ -96,21 +98,19 @@ impl Study<'_> {
         self.machine.config(setting, self.models.len() as u32, tasks)
     }
 
-    /// What each job used in reality, relative to the simulation of the present.
-    fn fit(&mut self) -> Result<Vec<f64>, Error> {
-        let longest = self.jobs.iter().map(|job| job.seconds).fold(FIT_S_MIN, f64::max);
+    /// What each job used in reality, relative to the simulation of the present. All of them ran while they were looked at.
+    fn fit(&mut self, seconds: f64) -> Result<Vec<f64>, Error> {
         let config = self.config(Setting::Present)?;
-        let mut until_s = longest;
-        let mut used = self.simulate(config, Setting::Present, (until_s, until_s), None)?;
-        if let Some(first_s) = (0..self.jobs.len()).filter_map(|job| used.ends_s(job)).reduce(f64::min) {
-            // All of them ran while they were looked at.
-            until_s = first_s.max(1e-3);
-            used = self.simulate(config, Setting::Present, (until_s, until_s), None)?;
-        }
+        let used = self.simulate(config, Setting::Present, (seconds, seconds), None)?;
         let of = |(place, job): (usize, &Observed)| {
-            let simulated = used.counted_s(place).0 / until_s;
+            let simulated = used.counted_s(place).0 / seconds;
             let measured = job.cpu_s / job.seconds.max(1e-3);
-            if simulated > 0.0 { (measured / simulated).clamp(*FIT.start(), *FIT.end()) } else { 1.0 }
+            // One that does not compute has ended.
+            if simulated > 0.0 && used.ends_s(place).is_none() {
+                (measured / simulated).clamp(*FIT.start(), *FIT.end())
+            } else {
+                1.0
+            }
         };
         Ok(self.jobs.iter().enumerate().map(of).collect())
     }

@@ -78,6 +78,19 @@ pub(super) struct Modelled {
     pub(super) polls_unseen: bool,
 }
 
+impl Modelled {
+    /// The same for at least this time: what ends begins again. Messages alone may end sooner.
+    pub(super) fn lasting(&self, seconds: f64) -> Modelled {
+        let pass_ns = cost_ns(&self.program.body, self.tasks);
+        if !self.ends || pass_ns <= 0.0 {
+            return self.clone();
+        }
+        let times = (seconds * 1e9 / pass_ns) as u64 + 1;
+        let body = vec![Statement::Repeat { times, body: self.program.body.clone() }];
+        Modelled { program: Arc::new(Program { body }), ..self.clone() }
+    }
+}
+
 pub(super) fn modelled(machine: &Machine, job: &Observed) -> Modelled {
     if let Some((program, tasks)) = job.rest.as_ref().filter(|(_, tasks)| *tasks <= machine.cpus) {
         let left_s = cost_ns(&program.body, *tasks) / 1e9 * f64::from(*tasks);
@@ -180,7 +193,7 @@ pub fn rest_of(program: &Program, tasks: u32, done: f64) -> Option<Program> {
 /// The computation of a task, the mean of all, in ns.
 fn cost_ns(body: &[Statement], tasks: u32) -> f64 {
     let of = |statement: &Statement| match statement {
-        Statement::Compute { ns, .. } => *ns as f64,
+        Statement::Compute { ns, .. } | Statement::Hold { ns } => *ns as f64,
         Statement::Repeat { times, body } => *times as f64 * cost_ns(body, tasks),
         Statement::On { who, body } => {
             let count = match *who {

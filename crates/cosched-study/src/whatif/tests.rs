@@ -96,6 +96,16 @@ fn a_recording_tells_the_end() {
 }
 
 #[test]
+fn a_recording_at_its_end_spoils_nobodys_fit() {
+    // A millisecond of it is left; the other one had nine tenths of the rest.
+    let program: Program = "compute 1ms; barrier".parse().unwrap();
+    let mut job = gang(9.0, 0.5);
+    (job.rest, job.done) = (Some((std::sync::Arc::new(program), 2)), Some(0.9999));
+    let all = predict(&[gang(9.0, 0.5), job], &[Setting::Present], 20.0);
+    assert!(about(all[0][0].cpu_s, 36.0), "{all:?}");
+}
+
+#[test]
 fn a_job_that_ends_has_done_its_work_however_slowly() {
     let program: Program = "repeat 10 { compute 1s; barrier }".parse().unwrap();
     // Neighbours took half of what the simulator would have given it: its last four passes take 16 s instead of 8.

@@ -179,7 +179,6 @@ fn observed(before: &Job, now: &Job, seconds: f64) -> Observed {
         WaitMode::SpinYield | WaitMode::Micro => Some(Wait::SpinYield),
         WaitMode::Auto => None,
     });
-    let ran_ms = now.started_unix_ms.map(|started| now_unix_ms().saturating_sub(started));
     Observed {
         cpus: now.cpus,
         tasks: busy_threads(now),
@@ -194,10 +193,17 @@ fn observed(before: &Job, now: &Job, seconds: f64) -> Observed {
             slot_share: now.share_max.and_then(|share| SlotShare::new((share * 1000.0).round() as u32)),
             wait,
         },
-        limit_s: now.time_ms_max.zip(ran_ms).map(|(most, ran)| most.saturating_sub(ran) as f64 / 1e3),
+        limit_s: limit_s(now, now_unix_ms()),
         rest: None,
         done: None,
     }
+}
+
+/// When its time limit ends a job. The time for which it was suspended does not count.
+fn limit_s(job: &Job, now_unix_ms: u64) -> Option<f64> {
+    let (most, started) = job.time_ms_max.zip(job.started_unix_ms)?;
+    let ran = now_unix_ms.saturating_sub(started).saturating_sub(job.suspended_ms.unwrap_or(0));
+    Some(most.saturating_sub(ran) as f64 / 1e3)
 }
 
 /// The threads that use CPU time, of the processes that can be seen; else the processes that wait, or the CPUs.
@@ -266,4 +272,19 @@ fn recorded(client: &mut Client, profile: &Profile, looked: &mut Looked) -> Resu
         looked.notes.push(format!("no running job has the command of a profile: {command}"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suspended_time_is_no_run_time() {
+        let text = r#"{"id": 1, "name": "a", "uid": 0, "user": "root", "class": "batch", "policy": "gang", "cpus": 2, "state": "running", "command": [],
+            "pid": 0, "submitted_unix_ms": 1000, "started_unix_ms": 2000, "cpu_time_ms": 0, "detached": false, "cgroup": "", "time_ms_max": 60000}"#;
+        let job: Job = serde_json::from_str(text).unwrap();
+        let suspended = Job { suspended_ms: Some(30_000), ..job.clone() };
+        assert_eq!([limit_s(&job, 42_000), limit_s(&suspended, 42_000)], [Some(20.0), Some(50.0)]);
+        assert_eq!(limit_s(&Job { time_ms_max: None, ..job }, 42_000), None);
+    }
 }

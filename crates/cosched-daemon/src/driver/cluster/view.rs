@@ -12,7 +12,7 @@ use crate::words;
 use cosched_api as api;
 use cosched_cluster::wire::{End, Exit, Job, WantAsk};
 use cosched_core::cluster::{JobRecord, NEVER, Planner, Stage};
-use cosched_core::{JobId, Standing};
+use cosched_core::{JobId, Standing, Time};
 use std::sync::PoisonError;
 
 /// How long a warning is shown about a key that was deleted.
@@ -197,6 +197,7 @@ impl Driver {
         let terms = &job.ask.terms;
         (view.time_ms_max, view.begin_unix_ms) = (terms.time_ms_max, terms.begin_ms);
         (view.mem_bytes_max, view.exclusive_cores) = (terms.memory_bytes_max, terms.exclusive_cores);
+        view.suspended_ms = planned.map(suspended_ms).filter(|ms| *ms > 0);
         view.queue = cluster.queue(planned, job);
         (view.state, view.waits_for) = self.state_of(cluster, job, view.state);
         let started = planned.filter(|planned| !matches!(planned.stage, Stage::Waiting(_)) && planned.place.is_some());
@@ -547,4 +548,8 @@ pub(super) fn record_of(job: &Job, boot_id: &str) -> Record {
     record.by_admin = job.owner.admin;
     record.decided = job.decided;
     record
+}
+
+fn suspended_ms(planned: &JobRecord) -> u64 {
+    planned.suspended.ns_until(Time(unix_ms() * 1_000_000), planned.ready_since) / 1_000_000
 }

@@ -70,7 +70,10 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    pub(super) fn new(rows: u32, procs: u32, stretch: f64) -> Matrix {
+    /// `slowest`: how much longer a job of several rows may take than alone.
+    pub(super) fn new(rows: u32, procs: u32, slowest: f64) -> Matrix {
+        // In a single row jobs have their processors for themselves, and pay nothing.
+        let stretch = if rows == 1 { 1.0 } else { slowest };
         let row = Row { jobs: Vec::new(), used: Columns::none(procs), free: procs };
         let loads = vec![0; procs as usize];
         Matrix { rows: vec![row; rows as usize], columns: BTreeMap::new(), loads, stretch }

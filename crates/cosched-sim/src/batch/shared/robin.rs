@@ -22,15 +22,13 @@ pub struct RoundRobin {
 #[derive(Debug)]
 pub(super) struct Slices {
     options: RoundRobin,
-    /// The last boundary at which slices were given.
-    began_us: u64,
     /// When a started job last ran.
     ran_us: BTreeMap<u32, u64>,
 }
 
 impl Slices {
     pub(super) fn new(options: RoundRobin) -> Slices {
-        Slices { options, began_us: 0, ran_us: BTreeMap::new() }
+        Slices { options, ran_us: BTreeMap::new() }
     }
 
     /// Starts jobs in the order of submission while there is memory for them; returns the processors of all that have started.
@@ -60,10 +58,8 @@ impl Discipline for Slices {
             self.ran_us.insert(running.job, now);
         }
         let held = self.admit(site);
-        let boundary_us = now - now % self.options.slot_us;
-        let new_slices = boundary_us > self.began_us;
-        self.began_us = boundary_us;
-        // Between boundaries those that run keep on.
+        // Between boundaries those that run keep on. At one without a pass all had processors.
+        let new_slices = now.is_multiple_of(self.options.slot_us);
         let keeps = |place: &usize| !new_slices && site.running[*place].pace != Pace::STOPPED;
         let mut order: Vec<usize> = (0..site.running.len()).collect();
         order.sort_by_key(|place| (!keeps(place), self.ran_us[&site.running[*place].job], *place));
@@ -78,6 +74,6 @@ impl Discipline for Slices {
             site.set_pace(place, if runs { Pace::Rate(1.0) } else { Pace::STOPPED }, more_us);
         }
         site.idle = f64::from(free);
-        (held > u64::from(site.procs)).then_some(boundary_us + self.options.slot_us)
+        (held > u64::from(site.procs)).then(|| (now / self.options.slot_us + 1) * self.options.slot_us)
     }
 }

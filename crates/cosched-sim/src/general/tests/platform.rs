@@ -49,6 +49,36 @@ fn hosts_compute_at_their_speed() {
     assert_eq!((of(0), of(3), of(4), of(7)), (4 * MS, 4 * MS, 2 * MS, 2 * MS));
 }
 
+#[test]
+fn what_holds_a_cpu_does_so_on_any_host() {
+    let (_, record) = on("Local", &programs(&[(0, 8, "hold 4ms")]));
+    assert_eq!([0, 4, 7].map(|node| record.of_cpu(node)[0].2), [4 * MS; 3]);
+}
+
+/// Jobs that fit behind the first one by their own estimates start before it; these are of the slowest way and host.
+#[test]
+fn estimates_know_the_size_of_messages_and_the_speed_of_hosts() {
+    let backfilled = |later: &str, platform: Option<&Platform>| {
+        // Four of eight nodes are used for 100 ms, and then all of them are wanted.
+        let works = programs(&[(0, 4, "hold 100ms"), (1, 8, "compute 1ms"), (2, 4, later)]);
+        let out = simulate_on(&machine("EASY", 8), platform, &works, &mut Silent, &mut |_| true).unwrap();
+        out.jobs[2].start_ns.unwrap() < 100 * MS
+    };
+    let (short, long) = ("ring 1MB", "ring 40MB");
+    // 5 ms and 200 ms at 200 MB/s; 10 ms and 400 ms at 100 MB/s.
+    let platform = platform();
+    assert_eq!([short, long].map(|later| backfilled(later, None)), [true, false]);
+    assert_eq!([short, long].map(|later| backfilled(later, Some(&platform))), [true, false]);
+    // Whichever hosts they get, they are ready in time.
+    let turned = read_toml(TURNED).unwrap();
+    assert_eq!(["compute 40ms", "compute 60ms"].map(|later| backfilled(later, Some(&turned))), [true, false]);
+}
+
+/// The first four hosts compute twice as fast as the others.
+const TURNED: &str = "model = \"CM02\"\n[[cluster]]\nname = \"fast\"\nhosts = 4\nspeed = \"2Gf\"\nbandwidth = \"1GBps\"\nlatency = \"0\"\n\
+                      [[cluster]]\nname = \"slow\"\nhosts = 4\nspeed = \"1Gf\"\nbandwidth = \"1GBps\"\nlatency = \"0\"\n\
+                      [[link]]\nbetween = [\"fast\", \"slow\"]\nbandwidth = \"1GBps\"\nlatency = \"0\"\n";
+
 /// A short message that is sent after a long one has all of its bytes first, and is received second.
 #[test]
 fn messages_of_a_pair_keep_their_order() {

@@ -5,7 +5,7 @@
 use super::profile::{DEPTH_MAX, PARTS_MAX, kind};
 use super::read::{BatsimError, Head, Root, head};
 use crate::general::{Own, ProgramJob};
-use crate::program::{Peer, Program, Statement, Who};
+use crate::program::{OPS_MAX, Peer, Program, Statement, Who};
 use crate::workload::lines::excerpt;
 use cosched_core::Class;
 use serde_json::Value;
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::sync::Arc;
 
-/// The largest amounts of a profile, in ns and bytes.
-const NS_MAX: f64 = 1e15;
+/// The largest amounts of a profile, in ns (31 years) and bytes.
+const NS_MAX: f64 = 1e18;
 const BYTES_MAX: f64 = 1e15;
 /// The most statements of a job's program: a matrix has one for each pair.
 const STATEMENTS_MAX: usize = 1_000_000;
@@ -54,7 +54,8 @@ pub fn read_batsim_programs(input: impl Read, flops: f64) -> Result<BatsimProgra
     for (place, entry) in (1_u64..).zip(jobs) {
         let read = head(entry).and_then(|of| {
             let program = programs.entry((of.profile, of.size)).or_insert_with(|| {
-                let mut writer = Writer { profiles, size: of.size, flops, parts_left: PARTS_MAX, statements: 0 };
+                let (profiles, size) = (profiles, of.size);
+                let mut writer = Writer { profiles, size, flops, parts_left: PARTS_MAX, statements: 0, ops: 0 };
                 writer.body(of.profile, 0).map(|body| Arc::new(Program { body }))
             });
             match program {
@@ -98,6 +99,8 @@ struct Writer<'a> {
     flops: f64,
     parts_left: u32,
     statements: usize,
+    /// Of all tasks together.
+    ops: u64,
 }
 
 impl Writer<'_> {
@@ -107,7 +110,10 @@ impl Writer<'_> {
         let number = |key: &str| profile[key].as_f64();
         let size = f64::from(self.size);
         match kind(profile) {
-            "delay" | "DelayProfile" => Ok(vec![compute(number("delay").ok_or("has no delay")? * 1e9)?]),
+            "delay" | "DelayProfile" => {
+                self.count(1, self.size.into())?;
+                Ok(vec![Statement::Hold { ns: ns_of(number("delay").ok_or("has no delay")? * 1e9)? }])
+            }
             "composed" | "SequentialCompositionProfile" if depth == DEPTH_MAX => Err("is composed too deeply".into()),
             "composed" | "SequentialCompositionProfile" => {
                 let parts = profile["seq"].as_array().ok_or("has no seq")?;
@@ -116,6 +122,7 @@ impl Writer<'_> {
                     body.extend(self.body(part.as_str().unwrap_or_default(), depth + 1)?);
                 }
                 let times = profile.get("repeat").or_else(|| profile.get("nb")).map_or(Some(1), Value::as_u64);
+                self.count(1, 2 * u64::from(self.size))?;
                 match times.ok_or("has no whole number of repetitions")? {
                     0 => Err("is repeated 0 times".into()),
                     1 => Ok(body),
@@ -138,7 +145,7 @@ impl Writer<'_> {
     fn equal(&mut self, flop: Option<f64>, bytes: Option<f64>) -> Result<Vec<Statement>, String> {
         let bytes = size_of(bytes.unwrap_or(0.0))?;
         let others = if bytes > 0 { i64::from(self.size) } else { 1 };
-        self.count(2 * others as usize)?;
+        self.count(2 * others as usize, u64::from(self.size) * 2 * others as u64)?;
         let mut body: Vec<Statement> = (1..others).map(|k| Statement::Send { to: Peer::Offset(k), bytes }).collect();
         body.push(compute(flop.unwrap_or(0.0) / self.flops * 1e9)?);
         body.extend((1..others).map(|k| Statement::Receive { from: Peer::Offset(-k) }));
@@ -155,7 +162,8 @@ impl Writer<'_> {
         if cpu.len() != size || com.len() != size * size {
             return Err(format!("is for {} processors", cpu.len()));
         }
-        self.count(size + 2 * com.iter().filter(|bytes| **bytes > 0.0).count())?;
+        let steps = size + 2 * com.iter().filter(|bytes| **bytes > 0.0).count();
+        self.count(steps, steps as u64)?;
         let on = |task: usize, body: Vec<Statement>| Statement::On { who: Who::Range(task as u32, task as u32), body };
         let mut all = Vec::new();
         for task in 0..size {
@@ -174,15 +182,21 @@ impl Writer<'_> {
         Ok(all)
     }
 
-    fn count(&mut self, more: usize) -> Result<(), String> {
-        self.statements += more;
-        if self.statements > STATEMENTS_MAX { Err("has too many messages".into()) } else { Ok(()) }
+    fn count(&mut self, statements: usize, ops: u64) -> Result<(), String> {
+        (self.statements, self.ops) = (self.statements + statements, self.ops + ops);
+        let fits = self.statements <= STATEMENTS_MAX && self.ops <= OPS_MAX as u64;
+        if fits { Ok(()) } else { Err("has too many messages".into()) }
     }
 }
 
 fn compute(ns: f64) -> Result<Statement, String> {
-    let ns = Some(ns).filter(|ns| (0.0..=NS_MAX).contains(ns)).ok_or("computes for no possible time")?;
-    Ok(Statement::Compute { ns: ns.round() as u64, skew: false })
+    Ok(Statement::Compute { ns: ns_of(ns)?, skew: false })
+}
+
+fn ns_of(ns: f64) -> Result<u64, String> {
+    let possible = Some(ns).filter(|ns| (0.0..=NS_MAX).contains(ns));
+    let ns = possible.ok_or("lasts for no possible time: 0 to 31 years are")?;
+    Ok(ns.round() as u64)
 }
 
 fn size_of(bytes: f64) -> Result<u64, String> {
@@ -242,6 +256,13 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_may_last_for_weeks() {
+        let text = r#"{"nb_res": 1, "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {"type": "delay", "delay": 2e6}}}"#;
+        let read = read_batsim_programs(text.as_bytes(), 1e9).unwrap();
+        assert_eq!(read.jobs[0].job.program.body, [Statement::Hold { ns: 2_000_000_000_000_000 }]);
+    }
+
+    #[test]
     fn impossible_amounts_are_named() {
         let with = |profile: &str, size: u32| {
             let text = format!(
@@ -250,8 +271,9 @@ mod tests {
             read_batsim_programs(text.as_bytes(), 1.0).unwrap_err().to_string()
         };
         let cases = [
-            (r#"{"type": "delay", "delay": -1}"#, 1, "computes for no possible time"),
-            (r#"{"type": "delay", "delay": 1e300}"#, 1, "computes for no possible time"),
+            (r#"{"type": "delay", "delay": -1}"#, 1, "lasts for no possible time: 0 to 31 years are"),
+            (r#"{"type": "delay", "delay": 1e300}"#, 1, "lasts for no possible time"),
+            (r#"{"type": "parallel_homogeneous", "cpu": 1, "com": 1}"#, 2_300, "has too many messages"),
             (r#"{"type": "parallel_homogeneous", "cpu": 1, "com": -1}"#, 2, "sends no possible size"),
             (r#"{"type": "parallel_homogeneous", "cpu": 1, "com": 1}"#, 600_000, "has too many messages"),
             (r#"{"type": "parallel", "cpu": [1, "x"], "com": [0, 0, 0, 0]}"#, 2, "has a cpu that is no number"),

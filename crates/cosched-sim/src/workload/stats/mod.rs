@@ -1,5 +1,6 @@
 //! Statistics of a log, under the names of our reference values. A record is usable if its run time and its processors
-//! are above 0; all sums and fits are over usable records, all counts over all records.
+//! are above 0; all sums and fits are over usable records, all counts over all records. Of parts of jobs (status 2, 3, 4) only their
+//! number counts: the jobs are there as a whole, too.
 
 mod fits;
 
@@ -95,8 +96,13 @@ pub struct Collector {
 impl Collector {
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
+        let whole = |known: Option<f64>| known.map_or(-1, |value| value as i64);
         let submit = record.submit_s();
         let counted = &mut self.counted;
+        *counted.status.entry(whole(record.status())).or_default() += 1;
+        if record.is_part() {
+            return;
+        }
         self.unsorted |= counted.records > 0 && submit < self.last_submit;
         self.last_submit = submit;
         counted.records += 1;
@@ -109,8 +115,6 @@ impl Collector {
             counted.estimate_known += 1;
             counted.run_gt_estimate += u64::from(record.run_s().is_some_and(|run| run > estimate));
         }
-        let whole = |known: Option<f64>| known.map_or(-1, |value| value as i64);
-        *counted.status.entry(whole(record.status())).or_default() += 1;
         self.users.insert(whole(record.user()));
         let Some(job) = TraceJob::measured(record) else { return };
         counted.last_end = counted.last_end.max(submit + record.wait_s().unwrap_or_default() + job.run_s);
@@ -227,13 +231,14 @@ mod tests {
             2 0 -1 4 0 -1 -1 4 3 -1 0 -1\n\
             3 7 0 0 1 -1 -1 1 5 -1 5 1\n\
             4 8 1 -1 -1 -1 -1 -1 -1 -1 -1 2\n\
+            1 -1 9 6 2 -1 -1 2 20 -1 3 7\n\
             rubbish\n";
         let stats = stats(text).unwrap();
         assert_eq!((stats.records, stats.usable, stats.malformed, stats.header_lines), (4, 2, 1, 1));
         assert_eq!((stats.run_zero, stats.run_negative, stats.procs_unknown), (1, 1, 1));
         assert_eq!((stats.wait_known, stats.estimate_known, stats.run_gt_estimate), (3, 3, 1));
         assert_eq!((stats.users, stats.sorted_by_submit, stats.size_max), (3, false, 4));
-        assert_eq!(stats.status, BTreeMap::from([(-1, 1), (0, 1), (1, 1), (5, 1)]));
+        assert_eq!(stats.status, BTreeMap::from([(-1, 1), (0, 1), (1, 1), (3, 1), (5, 1)]));
         assert_eq!((stats.first_submit, stats.last_end, stats.span_s), (0.0, 17.0, 17.0));
         assert_eq!((stats.proc_seconds, stats.utilization), (36.0, 36.0 / 170.0));
         assert_eq!((stats.run_mean, stats.run_median, stats.run_cv), (7.0, 7.0, 3.0 / 7.0));

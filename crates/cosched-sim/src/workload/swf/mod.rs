@@ -80,6 +80,12 @@ impl Record {
         self.processors(7).or_else(|| self.processors(4))
     }
 
+    /// Whether it is a part of a job that was checkpointed or swapped out (status 2, 3 or 4). The format has such a job twice: as a whole,
+    /// with status 0 or 1, and in its parts, which are for studies of the logged system and no workload.
+    pub fn is_part(&self) -> bool {
+        self.status().is_some_and(|status| matches!(status as i64, 2..=4))
+    }
+
     fn processors(&self, index: usize) -> Option<u32> {
         self.known(index).map(|value| value as u32).filter(|value| *value > 0)
     }

@@ -49,6 +49,7 @@ fn sums(code: &Code) -> (u64, u64, u64, u64) {
         let times: u64 = loops.iter().product();
         match op {
             Op::Compute(span) => sums.0 += times * span.ns,
+            Op::Hold(ns) => sums.0 += times * ns,
             Op::Io(span) => sums.1 += times * span.ns,
             Op::Send { .. } => sums.2 += times,
             Op::Receive { .. } => sums.3 += times,
