@@ -2,11 +2,12 @@
 //! does not give the same value.
 
 use cosched_sim::batch::{
-    EventOrder, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, simulate, simulate_shared, summarise,
+    EventOrder, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, simulate, simulate_decided, simulate_shared,
+    summarise,
 };
 use cosched_sim::general::{Config, ProgramJob, Work, simulate_on};
 use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
-use cosched_sim::workload::batsim::{read_batsim, read_batsim_programs, write_batsim};
+use cosched_sim::workload::batsim::{read_batsim, read_batsim_described, read_batsim_programs, write_batsim};
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
 use cosched_sim::workload::{read_jobs, write_jobs};
@@ -54,11 +55,25 @@ pub fn job_list(data: &[u8]) {
 /// A Batsim workload: reader and writer.
 pub fn batsim(data: &[u8]) {
     let _ = read_batsim_programs(data, 1e9);
+    let _ = read_batsim_described(data, 1e9);
     let Ok(workload) = read_batsim(data, Some(1e9)) else { return };
     let mut written = Vec::new();
     write_batsim(&mut written, workload.procs, &workload.jobs).unwrap();
     let again = read_batsim(&written[..], None).unwrap();
     assert_eq!((again.procs, again.jobs), (workload.procs, workload.jobs));
+}
+
+/// What a scheduler answers by Batsim's protocol: a line for each message.
+pub fn decisions(data: &[u8]) {
+    let workload = br#"{"nb_res": 4, "jobs": [{"id": "1", "subtime": 0, "res": 2, "profile": "d", "walltime": 2},
+        {"id": "2", "subtime": 1, "res": 3, "profile": "d"}], "profiles": {"d": {"type": "delay", "delay": 3}}}"#;
+    let workload = read_batsim_described(&workload[..], 1.0).unwrap();
+    let mut answers = data.split(|byte| *byte == b'\n');
+    let found = simulate_decided(&workload, 4, |_| answers.next().map(<[u8]>::to_vec).ok_or(()));
+    for (job, decided) in workload.jobs.iter().zip(found.iter().flat_map(|decided| &decided.jobs)) {
+        assert!(job.submit_us <= decided.start_us && decided.start_us <= decided.end_us);
+        assert!(decided.end_us - decided.start_us <= job.duration_us().0);
+    }
 }
 
 /// A platform as TOML.

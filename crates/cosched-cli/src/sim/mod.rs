@@ -5,6 +5,7 @@ mod batsim;
 mod cells;
 mod compare;
 mod costs;
+pub(crate) mod decide;
 mod files;
 pub(crate) mod help;
 mod json;
@@ -56,6 +57,8 @@ pub(crate) enum SimCommand {
     Backfill(backfill::Backfill),
     /// Simulate a workload of Batsim with its computation and messages
     Batsim(Box<batsim::Batsim>),
+    /// Let a scheduler outside decide, by Batsim's protocol over ZeroMQ
+    Decide(decide::Decide),
     /// Predict the jobs of the running daemon, under its policy and under others
     Whatif(Box<whatif::WhatIf>),
 }
@@ -71,6 +74,7 @@ pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
         SimCommand::Report(options) => report::report(context, options),
         SimCommand::Backfill(options) => backfill::backfill(context, options),
         SimCommand::Batsim(options) => batsim::run(context, options),
+        SimCommand::Decide(options) => decide::run(context, options),
         SimCommand::Whatif(options) => whatif::whatif(context, options),
     }
 }
