@@ -21,6 +21,8 @@ const DECISIONS: &[u8] = br#"{"now": 0.0, "events": []}
 {"now": 1.75, "events": [{"timestamp": 1.75, "type": "REJECT_JOB", "data": {"job_id": "w0!2"}}]}
 "#;
 
+const OUTAGES: &[u8] = b"# three\nnode,down_s,up_s\n3,1.5,20\n70,2,2.5\n3,30,31.000001\n";
+
 const TOML: &[u8] = br#"model = "CM02"
 [[cluster]]
 name = "a"
@@ -94,6 +96,11 @@ proptest! {
     }
 
     #[test]
+    fn outages(data in prop_oneof![random(), damaged(OUTAGES)]) {
+        targets::outages(&data);
+    }
+
+    #[test]
     fn platform_toml(data in prop_oneof![random(), damaged(TOML)]) {
         targets::platform_toml(&data);
     }
@@ -110,6 +117,7 @@ fn whole_texts_pass() {
     targets::job_list(JOBS);
     targets::batsim(BATSIM);
     targets::decisions(DECISIONS);
+    targets::outages(OUTAGES);
     targets::platform_toml(TOML);
     targets::platform_xml(XML);
 }

@@ -6,6 +6,7 @@ mod cells;
 mod compare;
 mod costs;
 pub(crate) mod decide;
+mod failures;
 mod files;
 pub(crate) mod help;
 mod json;
@@ -54,7 +55,7 @@ pub(crate) enum SimCommand {
     /// Show the results of a sweep so far
     Report(Box<report::Report>),
     /// Schedule a trace like a batch system: first come, first served, or backfilling
-    Backfill(backfill::Backfill),
+    Backfill(Box<backfill::Backfill>),
     /// Simulate a workload of Batsim with its computation and messages
     Batsim(Box<batsim::Batsim>),
     /// Let a scheduler outside decide, by Batsim's protocol over ZeroMQ

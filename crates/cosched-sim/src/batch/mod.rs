@@ -6,6 +6,7 @@
 mod conservative;
 mod decided;
 mod engine;
+mod failures;
 mod fair;
 mod filter;
 mod intervals;
@@ -19,6 +20,7 @@ mod summary;
 pub use cosched_core::cluster::FairShare;
 pub use decided::{Decided, DecidedError, DecidedJob, HOSTS_MAX, JobEnd, simulate_decided};
 pub use engine::{EventOrder, Policy, Schedule, simulate};
+pub use failures::{Checkpoint, Drawn, FailureReport, Failures, OUTAGES_MAX, Source, simulate_failing};
 pub use fair::simulate_fair;
 pub use filter::{BatchJob, Dropped, Filter};
 pub use intervals::Places;

@@ -9,6 +9,7 @@ pub mod fit;
 pub mod generate;
 mod jobs;
 mod lines;
+pub mod outages;
 mod random;
 pub mod scale;
 pub mod select;
