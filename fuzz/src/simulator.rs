@@ -2,11 +2,13 @@
 //! does not give the same value.
 
 use cosched_sim::batch::{
-    EventOrder, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, simulate, simulate_shared, summarise,
+    BatchJob, EventOrder, Failures, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, Source, simulate,
+    simulate_decided, simulate_failing, simulate_shared, summarise,
 };
 use cosched_sim::general::{Config, ProgramJob, Work, simulate_on};
 use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
-use cosched_sim::workload::batsim::{read_batsim, read_batsim_programs, write_batsim};
+use cosched_sim::workload::batsim::{read_batsim, read_batsim_described, read_batsim_programs, write_batsim};
+use cosched_sim::workload::outages::read_outages;
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
 use cosched_sim::workload::{read_jobs, write_jobs};
@@ -54,11 +56,35 @@ pub fn job_list(data: &[u8]) {
 /// A Batsim workload: reader and writer.
 pub fn batsim(data: &[u8]) {
     let _ = read_batsim_programs(data, 1e9);
+    let _ = read_batsim_described(data, 1e9);
     let Ok(workload) = read_batsim(data, Some(1e9)) else { return };
     let mut written = Vec::new();
     write_batsim(&mut written, workload.procs, &workload.jobs).unwrap();
     let again = read_batsim(&written[..], None).unwrap();
     assert_eq!((again.procs, again.jobs), (workload.procs, workload.jobs));
+}
+
+/// What a scheduler answers by Batsim's protocol: a line for each message.
+pub fn decisions(data: &[u8]) {
+    let workload = br#"{"nb_res": 4, "jobs": [{"id": "1", "subtime": 0, "res": 2, "profile": "d", "walltime": 2},
+        {"id": "2", "subtime": 1, "res": 3, "profile": "d"}], "profiles": {"d": {"type": "delay", "delay": 3}}}"#;
+    let workload = read_batsim_described(&workload[..], 1.0).unwrap();
+    let mut answers = data.split(|byte| *byte == b'\n');
+    let found = simulate_decided(&workload, 4, |_| answers.next().map(<[u8]>::to_vec).ok_or(()));
+    for (job, decided) in workload.jobs.iter().zip(found.iter().flat_map(|decided| &decided.jobs)) {
+        assert!(job.submit_us <= decided.start_us && decided.start_us <= decided.end_us);
+        assert!(decided.end_us - decided.start_us <= job.duration_us().0);
+    }
+}
+
+/// Outages of nodes: reader, and a machine of 100 nodes that has them.
+pub fn outages(data: &[u8]) {
+    let Ok(mut outages) = read_outages(data) else { return };
+    outages.retain(|outage| outage.node < 100);
+    let job =
+        |submit_us| BatchJob { number: 0, user: 0, submit_us, size: 70, run_us: 9_000_000, estimate_us: 10_000_000 };
+    let failures = Failures { node_procs: 1, source: Source::Listed(outages), checkpoint: None, restarts_max: 3 };
+    simulate_failing(&[job(0), job(1), job(8_000_000)], 100, Policy::Easy, &failures).unwrap();
 }
 
 /// A platform as TOML.

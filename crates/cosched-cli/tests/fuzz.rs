@@ -5,4 +5,4 @@ mod runner;
 
 use cosched_cli::fuzz;
 
-runner::targets! { fuzz: host_list squeue slurm_environment profile recording }
+runner::targets! { fuzz: host_list squeue slurm_environment profile recording zmtp }

@@ -14,6 +14,15 @@ const BATSIM: &[u8] = br#"{"nb_res": 4, "jobs": [{"id": "7", "subtime": 1.5, "wa
     "delay": 3.25}, "h": {"type": "parallel_homogeneous", "cpu": 5e9, "com": 1}, "c": {"type": "composed", "repeat": 3,
     "seq": ["d", "h"]}}}"#;
 
+const DECISIONS: &[u8] = br#"{"now": 0.0, "events": []}
+{"now": 0.0, "events": [{"timestamp": 0.0, "type": "EXECUTE_JOB", "data": {"job_id": "w0!1", "alloc": "0-1"}}]}
+{"now": 1.5, "events": [{"timestamp": 1.0, "type": "CALL_ME_LATER", "data": {"timestamp": 1.75}}]}
+{"now": 1.75, "events": [{"timestamp": 1.75, "type": "KILL_JOB", "data": {"job_ids": ["w0!1"]}}]}
+{"now": 1.75, "events": [{"timestamp": 1.75, "type": "REJECT_JOB", "data": {"job_id": "w0!2"}}]}
+"#;
+
+const OUTAGES: &[u8] = b"# three\nnode,down_s,up_s\n3,1.5,20\n70,2,2.5\n3,30,31.000001\n";
+
 const TOML: &[u8] = br#"model = "CM02"
 [[cluster]]
 name = "a"
@@ -82,6 +91,16 @@ proptest! {
     }
 
     #[test]
+    fn decisions(data in prop_oneof![random(), damaged(DECISIONS)]) {
+        targets::decisions(&data);
+    }
+
+    #[test]
+    fn outages(data in prop_oneof![random(), damaged(OUTAGES)]) {
+        targets::outages(&data);
+    }
+
+    #[test]
     fn platform_toml(data in prop_oneof![random(), damaged(TOML)]) {
         targets::platform_toml(&data);
     }
@@ -97,6 +116,8 @@ fn whole_texts_pass() {
     targets::swf(LOG);
     targets::job_list(JOBS);
     targets::batsim(BATSIM);
+    targets::decisions(DECISIONS);
+    targets::outages(OUTAGES);
     targets::platform_toml(TOML);
     targets::platform_xml(XML);
 }

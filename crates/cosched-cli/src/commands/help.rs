@@ -519,7 +519,7 @@ Examples:
 pub(crate) const SIM_BACKFILL: &str = "\
 Simulates a batch system. With space sharing: fcfs (first come, first served), easy (backfilling that never \
 delays the first job), easy-sjbf (the same, shortest candidates first), conservative (backfilling that delays no job). \
-With time sharing of rigid jobs: soft-gang, oversubscribe, round-robin; and malleable jobs. docs/workloads.md has the rules. \
+With time sharing of rigid jobs: soft-gang, oversubscribe, round-robin; and malleable jobs. Nodes can fail. docs/workloads.md has the rules. \
 Only jobs with known estimates are used, and run \
 times are cut to them; jobs that are left out are counted. At each instant all ends come first, then all submissions, then \
 one pass over the queue (--event-order all); with `one`, a pass follows every single event. The order alone changes \
@@ -532,9 +532,10 @@ Examples:
   cosched sim backfill --trace trace.swf.gz --policy fcfs --procs 512 --jobs-csv jobs.csv
   cosched sim backfill --trace trace.swf.gz --policy soft-gang --rows 3 --slot 10ms --switch 100us
   cosched sim backfill --trace trace.swf.gz --policy malleable --sizes 0.5,2 --serial 0.01 --json
+  cosched sim backfill --trace trace.swf.gz --policy easy --mtbf 90d --mttr 4h --node-procs 8 --checkpoint 1h,2min
 
 Exit codes:
-  0 success   1 the file cannot be read, or ends early   2 wrong usage   6 not a trace, or no usable job";
+  0 success   1 the file cannot be read, or ends early   2 wrong usage   6 not a trace, no usable job, or the outages are not valid";
 
 pub(crate) const NODES: &str = "\
 LOAD is the one-minute average of threads that run or wait for a CPU, FREE the memory available to new programs; nodes \

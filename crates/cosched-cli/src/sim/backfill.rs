@@ -1,5 +1,6 @@
 //! `cosched sim backfill`.
 
+use super::failures::{Damage, FailureOptions, failing};
 use super::sharing::{Chosen, Named, SharingOptions, policy};
 use crate::commands::help;
 use crate::context::Context;
@@ -51,6 +52,9 @@ pub(crate) struct Backfill {
 
     #[command(flatten)]
     sharing: SharingOptions,
+
+    #[command(flatten)]
+    failures: FailureOptions,
 }
 
 fn order() -> impl TypedValueParser<Value = EventOrder> {
@@ -73,6 +77,9 @@ struct Output<'a> {
     procs: u32,
     #[serde(flatten)]
     summary: Summary,
+    /// If nodes fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<Damage>,
     dropped: Dropped,
     dropped_total: u64,
     cut_to_estimate: u64,
@@ -93,13 +100,13 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
         let why = "where jobs share processors, a pass follows all events of an instant: --event-order all";
         return Err(refused("--event-order conflicts with the policy", why));
     }
-    let (jobs, procs, dropped, cut_to_estimate) = jobs(options)?;
+    let (mut jobs, procs, dropped, cut_to_estimate) = jobs(options)?;
+    let failures = options.failures.of(&chosen, order, options.fair_share.is_some(), procs)?;
     say_left_out(&dropped.by_reason());
     let start = Instant::now();
-    let schedule = match (&chosen, options.fair_share) {
-        (Chosen::Space(_), Some(fair)) => simulate_fair(&jobs, procs, fair),
-        (Chosen::Space(policy), None) => simulate(&jobs, procs, *policy, order),
-        (Chosen::Shared(sharing), _) => simulate_shared(&jobs, procs, sharing),
+    let (schedule, damage) = match &failures {
+        Some(failures) if !jobs.is_empty() => failing(&mut jobs, procs, &chosen, failures)?,
+        _ => (scheduled(&jobs, procs, &chosen, options), None),
     };
     if schedule.end_us.contains(&u64::MAX) {
         let why = "jobs would end after the end of the clock, in 584,000 years";
@@ -108,8 +115,13 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
     let wall_s = start.elapsed().as_secs_f64();
     let Some(summary) = summarise(&jobs, procs, &schedule) else {
         let what = format!("{}: no job can be scheduled", options.trace.display());
-        let why = format!("all {} were left out, for the reasons above", grouped(dropped.total()));
-        let hint = "backfilling needs estimates (column 9) and jobs that fit on the machine (--procs)";
+        let (why, hint) = match &damage {
+            Some(damage) => (damage.text(), "nodes that fail less often, or --checkpoint, let jobs end"),
+            None => (
+                format!("all {} were left out, for the reasons above", grouped(dropped.total())),
+                "backfilling needs estimates (column 9) and jobs that fit on the machine (--procs)",
+            ),
+        };
         return Err(Failure::explained(EXIT_REFUSED, &what, &why, hint));
     };
     write_jobs(options, &jobs, procs, &schedule)?;
@@ -125,6 +137,7 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
         fair_share: options.fair_share.is_some(),
         procs,
         summary,
+        failures: damage,
         dropped_total: dropped.total(),
         dropped,
         cut_to_estimate,
@@ -132,6 +145,14 @@ pub(crate) fn backfill(context: &Context, options: &Backfill) -> Result<u8, Fail
         wall_s,
     };
     context.give(&output, || text(&output))
+}
+
+fn scheduled(jobs: &[BatchJob], procs: u32, chosen: &Chosen, options: &Backfill) -> Schedule {
+    match (chosen, options.fair_share) {
+        (Chosen::Space(_), Some(fair)) => simulate_fair(jobs, procs, fair),
+        (Chosen::Space(policy), None) => simulate(jobs, procs, *policy, options.event_order),
+        (Chosen::Shared(sharing), _) => simulate_shared(jobs, procs, sharing),
+    }
 }
 
 /// `7d,1d`.
@@ -207,5 +228,6 @@ fn text(output: &Output<'_>) -> String {
         ("loss of capacity", format!("{:.2}% of the machine was idle while jobs waited", loss_of_capacity * 100.0)),
         ("makespan", format!("{} ({makespan_s} s)", duration_s(makespan_s))),
     ];
-    lines.iter().map(|(name, value)| format!("{name:<17}{value}\n")).collect()
+    let failures = output.failures.as_ref().map(|damage| ("failures", damage.text()));
+    lines.iter().chain(&failures).map(|(name, value)| format!("{name:<17}{value}\n")).collect()
 }

@@ -11,11 +11,12 @@ use crate::workload::{input, say_left_out};
 use clap::Args;
 use cosched_report::short;
 use cosched_sim::general::{self, Work};
-use cosched_sim::metrics::{BatsimRow, write_batsim_rows};
+use cosched_sim::metrics::{BatsimRow, SUCCESSFUL, interval_set, write_batsim_rows};
 use cosched_sim::trace::Places;
 use cosched_sim::workload::batsim::{BatsimJob, BatsimPrograms, read_batsim_programs};
 use cosched_sim::{Outcome, Strategy};
 use serde::Serialize;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Options of `cosched sim batsim`.
@@ -52,7 +53,7 @@ pub(crate) struct Batsim {
     quiet: bool,
 }
 
-fn flops(text: &str) -> Result<f64, String> {
+pub(super) fn flops(text: &str) -> Result<f64, String> {
     let speed = text.parse::<f64>().ok().filter(|speed| (1.0..=1e18).contains(speed));
     speed.ok_or_else(|| "a number from 1 to 1e18, as 1e9".to_owned())
 }
@@ -65,9 +66,8 @@ struct Summary {
     jobs: usize,
     ended: usize,
     makespan_s: f64,
-    mean_wait_s: Option<f64>,
-    mean_turnaround_s: Option<f64>,
-    mean_stretch: Option<f64>,
+    #[serde(flatten)]
+    means: Means,
     messages: u64,
 }
 
@@ -95,7 +95,8 @@ pub(crate) fn run(context: &Context, options: &Batsim) -> Result<u8, Failure> {
     let outcome = general::simulate_on(&config, platform.as_ref(), &works, &mut places, &mut watch(options.quiet))?;
     if let Some(mut out) = csv {
         let name = options.workload.file_stem().map_or("workload".into(), |name| name.to_string_lossy());
-        let written = write_batsim_rows(&mut out, &name, jobs.iter().map(row), &outcome, &places.nodes());
+        let of = |job: usize| interval_set(&places.places()[job].nodes);
+        let written = write_batsim_rows(&mut out, &name, jobs.iter().map(row), &outcome.jobs, of);
         let left_out = out.written(written)?;
         if left_out > 0 {
             say(&format!("{left_out} jobs have not ended and are not in {}", out.path().display()));
@@ -120,49 +121,69 @@ fn row(job: &BatsimJob) -> BatsimRow<'_> {
         arrival_ns: job.job.arrival_ns,
         tasks: job.job.tasks,
         requested_s: job.job.estimate_ns.map(|ns| ns as f64 / 1e9),
+        state: SUCCESSFUL,
     }
 }
 
 fn summary(strategy: Strategy, nodes: u32, jobs: &[BatsimJob], outcome: &Outcome) -> Summary {
-    let times = jobs.iter().zip(&outcome.jobs);
-    let ended: Vec<[f64; 3]> = times
-        .filter_map(|(job, times)| {
-            let (start, finish, arrival) = (times.start_ns?, times.finish_ns?, job.job.arrival_ns);
-            let (turnaround, execution) = ((finish - arrival) as f64, (finish - start) as f64);
-            let stretch = if execution > 0.0 { turnaround / execution } else { 1.0 };
-            Some([(start - arrival) as f64 / 1e9, turnaround / 1e9, stretch])
-        })
+    let times: Vec<[u64; 3]> = jobs
+        .iter()
+        .zip(&outcome.jobs)
+        .filter_map(|(job, times)| Some([job.job.arrival_ns, times.start_ns?, times.finish_ns?]))
         .collect();
-    let mean = |of: usize| {
-        let sum: f64 = ended.iter().map(|job| job[of]).sum();
-        (!ended.is_empty()).then(|| sum / ended.len() as f64)
-    };
     Summary {
         strategy: strategy.name(),
         nodes,
         jobs: jobs.len(),
-        ended: ended.len(),
+        ended: times.len(),
         makespan_s: outcome.sim_end_ns as f64 / 1e9,
-        mean_wait_s: mean(0),
-        mean_turnaround_s: mean(1),
-        mean_stretch: mean(2),
+        means: Means::of(times.into_iter()),
         messages: outcome.messages,
     }
 }
 
+/// Means over jobs that ended.
+#[derive(Serialize)]
+pub(super) struct Means {
+    mean_wait_s: Option<f64>,
+    mean_turnaround_s: Option<f64>,
+    mean_stretch: Option<f64>,
+}
+
+impl Means {
+    /// Of arrivals, starts and ends, in ns.
+    pub(super) fn of(jobs: impl Iterator<Item = [u64; 3]>) -> Means {
+        let (mut sums, mut count) = ([0.0; 3], 0_u32);
+        for [arrival, start, finish] in jobs {
+            let (turnaround, execution) = ((finish - arrival) as f64, (finish - start) as f64);
+            let stretch = if execution > 0.0 { turnaround / execution } else { 1.0 };
+            let of_job = [(start - arrival) as f64 / 1e9, turnaround / 1e9, stretch];
+            sums.iter_mut().zip(of_job).for_each(|(sum, value)| *sum += value);
+            count += 1;
+        }
+        let [mean_wait_s, mean_turnaround_s, mean_stretch] =
+            sums.map(|sum| (count > 0).then(|| sum / f64::from(count)));
+        Means { mean_wait_s, mean_turnaround_s, mean_stretch }
+    }
+}
+
+impl fmt::Display for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [wait, turnaround, stretch] = [self.mean_wait_s, self.mean_turnaround_s, self.mean_stretch]
+            .map(|value| value.map_or("-".to_owned(), short));
+        write!(f, "mean wait {wait} s, turnaround {turnaround} s, stretch {stretch}")
+    }
+}
+
 fn text(of: &Summary) -> String {
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
     format!(
-        "{} on {} nodes: {} of {} jobs ended in {} s, {} messages\n\
-         mean wait {} s, turnaround {} s, stretch {}\n",
+        "{} on {} nodes: {} of {} jobs ended in {} s, {} messages\n{}\n",
         of.strategy,
         of.nodes,
         of.ended,
         of.jobs,
         short(of.makespan_s),
         of.messages,
-        number(of.mean_wait_s),
-        number(of.mean_turnaround_s),
-        number(of.mean_stretch)
+        of.means
     )
 }

@@ -63,6 +63,21 @@ Examples:
 Exit codes:
   0 success   1 a file cannot be read or written   2 wrong usage   6 the workload or the platform is not valid";
 
+pub(crate) const DECIDE: &str = "\
+The scheduler is a process of its own, which binds a REP socket of ZeroMQ, as pybatsim and other schedulers for Batsim 2 to 4 do; it is \
+told of submissions and ends as they happen in simulated time, and decides which job starts on which hosts. Jobs take as long as their \
+profiles: communication takes no time. A job ends at its walltime. docs/platforms.md has the part of the protocol that is simulated.
+
+Examples:
+  pybatsim easyBackfill --socket-endpoint 'tcp://*:28000' & cosched sim decide workload.json
+  cosched sim decide workload.json --scheduler ipc:///tmp/scheduler.sock --csv jobs.csv
+  cosched sim decide workload.json --hosts 64 --flops 2e9 --json | jq .mean_stretch
+  cosched workload convert trace.swf.gz w.json && cosched sim decide w.json
+
+Exit codes:
+  0 success   1 a file cannot be read or written; the scheduler cannot be reached, is gone or does not answer
+  2 wrong usage   6 the workload is not valid, or what the scheduler sends is not";
+
 pub(crate) const PIPELINE: &str = "\
 Simulates the stages of a pipeline with its buffers, CPUs with run queues as in Linux, disks, and competing \
 processes. All rules get the same random numbers. The model's time, which ignores the scheduler, is shown beside the simulated one. \

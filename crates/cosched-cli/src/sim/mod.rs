@@ -5,6 +5,8 @@ mod batsim;
 mod cells;
 mod compare;
 mod costs;
+pub(crate) mod decide;
+mod failures;
 mod files;
 pub(crate) mod help;
 mod json;
@@ -53,9 +55,11 @@ pub(crate) enum SimCommand {
     /// Show the results of a sweep so far
     Report(Box<report::Report>),
     /// Schedule a trace like a batch system: first come, first served, or backfilling
-    Backfill(backfill::Backfill),
+    Backfill(Box<backfill::Backfill>),
     /// Simulate a workload of Batsim with its computation and messages
     Batsim(Box<batsim::Batsim>),
+    /// Let a scheduler outside decide, by Batsim's protocol over ZeroMQ
+    Decide(decide::Decide),
     /// Predict the jobs of the running daemon, under its policy and under others
     Whatif(Box<whatif::WhatIf>),
 }
@@ -71,6 +75,7 @@ pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
         SimCommand::Report(options) => report::report(context, options),
         SimCommand::Backfill(options) => backfill::backfill(context, options),
         SimCommand::Batsim(options) => batsim::run(context, options),
+        SimCommand::Decide(options) => decide::run(context, options),
         SimCommand::Whatif(options) => whatif::whatif(context, options),
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod commands;
 mod compare;
+mod decide;
 mod demo;
 mod fake;
 mod model;

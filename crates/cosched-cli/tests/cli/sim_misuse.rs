@@ -284,7 +284,7 @@ fn a_machine_file_says_what_messages_cost() {
 fn help_of_single_runs() {
     insta::assert_snapshot!(
         "sim_run_help",
-        crate::commands::help(&Place::new(), &["sim", "sim run", "sim program", "sim batsim"])
+        crate::commands::help(&Place::new(), &["sim", "sim run", "sim program", "sim batsim", "sim decide"])
     );
 }
 

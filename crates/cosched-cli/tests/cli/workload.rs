@@ -118,6 +118,53 @@ fn policies_that_share_have_options_of_their_own() {
 }
 
 #[test]
+fn nodes_fail_and_jobs_start_again() {
+    let place = Place::new();
+    let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    let (outages, beyond) = (path("outages.csv"), path("beyond.csv"));
+    std::fs::write(&outages, "node,down_s,up_s\n").unwrap();
+    std::fs::write(&beyond, "node,down_s,up_s\n1000000,1,2\n").unwrap();
+    let backfill = |words: &[&str]| place.output(&[&["sim", "backfill", "--trace", LOG, "--policy"], words].concat());
+    let run = |words: &[&str]| json(&backfill(&[words, &["--json"]].concat()));
+    let (easy, without) = (run(&["easy"]), run(&["easy", "--outages", &outages]));
+    assert_eq!((&easy["mean_flow_s"], &without["failures"]["restarts"]), (&without["mean_flow_s"], &0.into()));
+    assert!(easy["failures"].is_null() && without["failures"]["availability"] == 1.0);
+    let random = ["--mtbf", "12h", "--mttr", "10min", "--node-procs", "4", "--failure-shape", "0.7"];
+    let (of, again) = (run(&[&["easy"][..], &random].concat()), run(&[&["easy"][..], &random].concat()));
+    let failures = &of["failures"];
+    assert_eq!((failures, &of["mean_flow_s"]), (&again["failures"], &again["mean_flow_s"]));
+    let up = failures["availability"].as_f64().unwrap();
+    assert!(failures["restarts"].as_u64().unwrap() > 0 && (0.9..1.0).contains(&up), "{failures}");
+    let other = run(&[&["easy"][..], &random, &["--failure-seed", "2"]].concat());
+    assert_ne!(&other["failures"], failures);
+    let stored = run(&[&["easy"][..], &random, &["--checkpoint", "1min,1s"]].concat());
+    let lost = |of: &Value| of["failures"]["lost_processor_s"].as_f64().unwrap();
+    assert!(lost(&stored) < lost(&of), "{} {}", lost(&stored), lost(&of));
+    let ended = run(&[&["fcfs"][..], &random, &["--restarts", "0"]].concat());
+    let given_up = ended["failures"]["given_up"].as_u64().unwrap();
+    assert_eq!(ended["jobs_used"].as_u64().unwrap() + given_up, easy["jobs_used"].as_u64().unwrap());
+    assert!(given_up > 0 && ended["failures"]["restarts"] == 0);
+    let shown = text(&backfill(&[&["easy"][..], &random].concat()).stdout).to_owned();
+    assert!(shown.contains("failures") && shown.contains("processor hours lost"), "{shown}");
+    for (words, code, part) in [
+        (vec!["easy", "--mtbf", "1d"], 2, "--mttr"),
+        (vec!["easy", "--node-procs", "4"], 2, "--node-procs means nothing without failures"),
+        (vec!["easy", "--outages", &outages, "--mtbf", "1d", "--mttr", "1h"], 2, "cannot be used with"),
+        (vec!["conservative", "--outages", &outages], 2, "nodes fail under --policy fcfs"),
+        (vec!["easy", "--event-order", "one", "--outages", &outages], 2, "nodes fail under --policy fcfs"),
+        (vec!["easy", "--mtbf", "1ms", "--mttr", "1h"], 2, "give 1s to 11000d"),
+        (vec!["easy", "--mtbf", "1d", "--mttr", "1h", "--failure-shape", "0"], 2, "from 0.2 to 10"),
+        (vec!["easy", "--outages", "/nowhere"], 1, "cannot open /nowhere"),
+        (vec!["easy", "--outages", LOG], 6, "it is not the header"),
+        (vec!["easy", "--outages", &beyond], 6, "there is no node 1000000"),
+    ] {
+        let output = backfill(&words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(part), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_explained() {
     let place = Place::new();
     let file = |name: &str, bytes: &[u8]| {

@@ -7,7 +7,7 @@
 use super::engine::Machine;
 use super::profile::Reservation;
 
-impl Machine<'_> {
+impl Machine {
     pub(super) fn pass_conservative(&mut self) {
         if std::mem::take(&mut self.ended) {
             let jobs: Vec<u32> = self.reserved.keys().copied().collect();

@@ -1,11 +1,11 @@
 //! The event loop: ends, submissions, and passes over the queue.
 
+use super::failures::Nodes;
 use super::filter::BatchJob;
 use super::profile::{Profile, Reservation};
 use super::queue::Queue;
 use cosched_core::backfill::Hole;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -88,30 +88,19 @@ impl Schedule {
 /// Schedules jobs, sorted by submission, on `procs` processors. No job may be larger than the machine or run longer than
 /// its estimate ([`super::Filter`] ensures both).
 pub fn simulate(jobs: &[BatchJob], procs: u32, policy: Policy, order: EventOrder) -> Schedule {
-    let mut machine = Machine {
-        jobs,
-        policy,
-        now: 0,
-        free: procs,
-        ends: BinaryHeap::new(),
-        promised: Profile::default(),
-        reserved: BTreeMap::new(),
-        submitted: Vec::new(),
-        ended: false,
-        queue: Queue::new(jobs, policy),
-        schedule: Schedule::of(jobs.len()),
-    };
+    let mut machine = Machine::new(jobs.to_vec(), procs, policy);
     machine.run(order);
     machine.schedule
 }
 
-pub(super) struct Machine<'a> {
-    pub(super) jobs: &'a [BatchJob],
+pub(super) struct Machine {
+    /// After a failure a job is shorter by what its checkpoints have kept.
+    pub(super) jobs: Vec<BatchJob>,
     policy: Policy,
     pub(super) now: u64,
     pub(super) free: u32,
     /// The running jobs and their end times.
-    ends: BinaryHeap<Reverse<(u64, u32)>>,
+    pub(super) ends: BTreeSet<(u64, u32)>,
     /// The ends of running jobs by their estimates, and the reservations (conservative).
     pub(super) promised: Profile,
     /// When waiting jobs are to start, in the order of submission (conservative).
@@ -120,25 +109,48 @@ pub(super) struct Machine<'a> {
     pub(super) submitted: Vec<u32>,
     pub(super) ended: bool,
     pub(super) queue: Queue,
-    schedule: Schedule,
+    pub(super) schedule: Schedule,
+    /// If nodes can fail.
+    pub(super) nodes: Option<Nodes>,
 }
 
-impl Machine<'_> {
-    fn run(&mut self, order: EventOrder) {
+impl Machine {
+    pub(super) fn new(jobs: Vec<BatchJob>, procs: u32, policy: Policy) -> Machine {
+        Machine {
+            policy,
+            now: 0,
+            free: procs,
+            ends: BTreeSet::new(),
+            promised: Profile::default(),
+            reserved: BTreeMap::new(),
+            submitted: Vec::new(),
+            ended: false,
+            queue: Queue::new(&jobs, policy),
+            schedule: Schedule::of(jobs.len()),
+            nodes: None,
+            jobs,
+        }
+    }
+
+    pub(super) fn run(&mut self, order: EventOrder) {
         let mut next = 0;
         loop {
-            let end = self.ends.peek().map(|Reverse((time, _))| *time);
+            let end = self.ends.first().map(|(time, _)| *time);
             let submit = self.jobs.get(next).map(|job| job.submit_us);
             // A reservation may begin when nothing ends: what was in its way moved forward.
             let reserved = self.reserved.values().map(|reservation| reservation.at_us).min();
-            let Some(time) = end.into_iter().chain(submit).chain(reserved).min() else { return };
+            // Without jobs failures do not matter.
+            let are_jobs = end.or(submit).is_some() || !self.queue.is_empty();
+            let change = self.nodes.as_ref().filter(|nodes| are_jobs && !nodes.are_too_many()).and_then(Nodes::next_us);
+            let Some(time) = end.into_iter().chain(submit).chain(reserved).chain(change).min() else { return };
             self.pass_time(time);
-            while self.ends.peek().is_some_and(|Reverse((end, _))| *end == time) {
+            while self.ends.first().is_some_and(|(end, _)| *end == time) {
                 self.end();
                 if order == EventOrder::One {
                     self.pass();
                 }
             }
+            self.change_nodes();
             while self.jobs.get(next).is_some_and(|job| job.submit_us == time) {
                 self.queue.push(next as u32, &self.jobs[next]);
                 if self.policy == Policy::Conservative {
@@ -163,9 +175,12 @@ impl Machine<'_> {
     }
 
     fn end(&mut self) {
-        let Some(Reverse((_, job))) = self.ends.pop() else { return };
+        let Some((_, job)) = self.ends.pop_first() else { return };
         let spec = &self.jobs[job as usize];
         self.free += spec.size;
+        if let Some(nodes) = &mut self.nodes {
+            nodes.end(job);
+        }
         self.promised.take(self.schedule.start_us[job as usize] + spec.estimate_us, spec.size);
         self.ended = true;
     }
@@ -175,7 +190,10 @@ impl Machine<'_> {
         self.free -= spec.size;
         self.schedule.start_us[job as usize] = self.now;
         self.schedule.end_us[job as usize] = self.now + spec.run_us;
-        self.ends.push(Reverse((self.now + spec.run_us, job)));
+        self.ends.insert((self.now + spec.run_us, job));
+        if let Some(nodes) = &mut self.nodes {
+            nodes.start(job, spec.size, self.now);
+        }
         self.promised.give(self.now + spec.estimate_us, spec.size);
     }
 

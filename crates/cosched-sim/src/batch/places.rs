@@ -3,11 +3,9 @@
 
 use super::engine::Schedule;
 use super::filter::BatchJob;
+use super::intervals::{Places, give, take};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-
-/// Closed intervals of processors (from 0), ascending.
-pub type Places = Vec<(u32, u32)>;
 
 /// The processors of every job, in the order of the jobs.
 pub fn allocate(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Vec<Places> {
@@ -31,32 +29,6 @@ pub fn allocate(jobs: &[BatchJob], procs: u32, schedule: &Schedule) -> Vec<Place
         ends.push(Reverse((schedule.end_us[job], job)));
     }
     places
-}
-
-fn take(free: &mut BTreeMap<u32, u32>, mut count: u32) -> Places {
-    let mut places = Vec::new();
-    while count > 0 {
-        let Some((low, high)) = free.pop_first() else { break };
-        let used = count.min(high - low + 1);
-        places.push((low, low + used - 1));
-        if low + used <= high {
-            free.insert(low + used, high);
-        }
-        count -= used;
-    }
-    places
-}
-
-fn give(free: &mut BTreeMap<u32, u32>, (mut low, mut high): (u32, u32)) {
-    let before = free.range(..low).next_back().map(|(from, to)| (*from, *to));
-    if let Some((from, _)) = before.filter(|(_, to)| to + 1 == low) {
-        free.remove(&from);
-        low = from;
-    }
-    if let Some(to) = free.remove(&(high + 1)) {
-        high = to;
-    }
-    free.insert(low, high);
 }
 
 #[cfg(test)]

@@ -70,9 +70,10 @@ impl Queue {
         Some(self.head as u32)
     }
 
-    /// Adds a submitted job; jobs must be added in order.
+    /// Adds a job that was submitted, or that waits again at its old place.
     pub(super) fn push(&mut self, job: u32, spec: &BatchJob) {
         self.waiting[job as usize] = true;
+        self.head = self.head.min(job as usize);
         self.count += 1;
         self.set(job, Least { size: spec.size, estimate_us: spec.estimate_us });
     }

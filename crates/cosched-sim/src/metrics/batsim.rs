@@ -2,7 +2,7 @@
 
 use super::csv::seconds;
 use crate::job::JobSpec;
-use crate::outcome::Outcome;
+use crate::outcome::{JobTimes, Outcome};
 use std::io::{self, Write};
 
 /// Columns of Batsim 5.x.
@@ -23,7 +23,12 @@ pub struct BatsimRow<'a> {
     pub tasks: u32,
     /// Its walltime, if it has one.
     pub requested_s: Option<f64>,
+    /// How it ended, in Batsim's words.
+    pub state: &'a str,
 }
+
+/// The state of a job that has ended by itself.
+pub const SUCCESSFUL: &str = "COMPLETED_SUCCESSFULLY";
 
 /// Writes Batsim's `jobs.csv`. `nodes` gives the nodes of each job in the order of its tasks. As in Batsim, jobs that
 /// have not ended are left out; their number is returned. Energy of jobs is not known and there are no requested times:
@@ -44,11 +49,13 @@ pub fn write_batsim_jobs(
         arrival_ns: job.arrival_ns,
         tasks: job.tasks,
         requested_s: None,
+        state: SUCCESSFUL,
     };
-    write_batsim_rows(out, workload, jobs.iter().enumerate().map(row), outcome, nodes)
+    let places = |job: usize| interval_set(nodes.get(job).map_or(&[], Vec::as_slice));
+    write_batsim_rows(out, workload, jobs.iter().enumerate().map(row), &outcome.jobs, places)
 }
 
-/// The same for jobs of any kind, in the order of the outcome.
+/// The same for jobs of any kind, in the order of their times; `places` gives the resources of each as Batsim writes them.
 ///
 /// # Errors
 /// An error of the writer, such as a full disk.
@@ -56,13 +63,13 @@ pub fn write_batsim_rows<'a>(
     mut out: impl Write,
     workload: &str,
     rows: impl Iterator<Item = BatsimRow<'a>>,
-    outcome: &Outcome,
-    nodes: &[Vec<u32>],
+    times: &[JobTimes],
+    places: impl Fn(usize) -> String,
 ) -> io::Result<u64> {
     writeln!(out, "{HEADER}")?;
     let workload = word(workload);
     let mut left_out = 0;
-    for (place, (row, times)) in rows.zip(&outcome.jobs).enumerate() {
+    for (place, (row, times)) in rows.zip(times).enumerate() {
         let (Some(start), Some(finish)) = (times.start_ns, times.finish_ns) else {
             left_out += 1;
             continue;
@@ -70,19 +77,21 @@ pub fn write_batsim_rows<'a>(
         let (execution, turnaround) = (finish - start, finish - row.arrival_ns);
         writeln!(
             out,
-            "{},{workload},{},{},{},{},1,COMPLETED_SUCCESSFULLY,{},{},{},{},{},{},{},-1,",
+            "{},{workload},{},{},{},{},{},{},{},{},{},{},{},{},{},-1,",
             word(&row.id),
             word(row.profile),
             seconds(row.arrival_ns),
             row.tasks,
             row.requested_s.unwrap_or(-1.0),
+            u8::from(row.state == SUCCESSFUL),
+            row.state,
             seconds(start),
             seconds(execution),
             seconds(finish),
             seconds(start - row.arrival_ns),
             seconds(turnaround),
             if execution > 0 { turnaround as f64 / execution as f64 } else { 1.0 },
-            interval_set(nodes.get(place).map_or(&[], Vec::as_slice)),
+            places(place),
         )?;
     }
     out.flush()?;
@@ -100,7 +109,7 @@ pub fn interval_set(numbers: &[u32]) -> String {
 }
 
 /// Intervals as Batsim and evalys write them.
-pub(crate) fn words_of(intervals: &[(u32, u32)]) -> String {
+pub fn words_of(intervals: &[(u32, u32)]) -> String {
     let word = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
     intervals.iter().map(word).collect::<Vec<_>>().join(" ")
 }
@@ -124,7 +133,6 @@ pub(crate) fn intervals(numbers: &[u32]) -> Vec<(u32, u32)> {
 mod tests {
     use super::super::job::tests::{job, times};
     use super::*;
-    use crate::outcome::JobTimes;
 
     #[test]
     fn interval_sets_are_maximal_and_ascending() {

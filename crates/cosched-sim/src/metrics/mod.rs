@@ -14,8 +14,8 @@ mod steady;
 mod student;
 mod summary;
 
-pub use batsim::{BatsimRow, interval_set, write_batsim_jobs, write_batsim_rows};
-pub(crate) use batsim::{HEADER as JOBS_CSV_HEADER, intervals, words_of};
+pub use batsim::{BatsimRow, SUCCESSFUL, interval_set, words_of, write_batsim_jobs, write_batsim_rows};
+pub(crate) use batsim::{HEADER as JOBS_CSV_HEADER, intervals};
 pub use csv::{seconds, write_jobs_csv};
 pub use energy::{Energy, Meter, Watts};
 pub use estimate::{Estimate, difference, mean, ratio};

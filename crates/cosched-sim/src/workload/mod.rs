@@ -9,6 +9,7 @@ pub mod fit;
 pub mod generate;
 mod jobs;
 mod lines;
+pub mod outages;
 mod random;
 pub mod scale;
 pub mod select;
@@ -19,6 +20,7 @@ mod types;
 
 pub use classes::SizeClass;
 pub use jobs::{JOB_LIST_HEADER, JobListError, read_jobs, write_jobs};
+pub(crate) use lines::excerpt;
 pub use random::Random;
 pub use trace_job::{TraceJob, from_specs, to_records, to_specs};
 pub use types::{TypeMix, assign_types};

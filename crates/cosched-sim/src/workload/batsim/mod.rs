@@ -1,9 +1,11 @@
 //! Batsim's workload JSON: its 4.x and 5.x profiles are read, 5.x is written.
 
+mod described;
 mod profile;
 mod programs;
 mod read;
 
+pub use described::{DescribedJob, DescribedWorkload, WORKLOAD, read_batsim_described};
 pub use programs::{BatsimJob, BatsimPrograms, read_batsim_programs};
 pub use read::{BatsimError, BatsimWorkload, read_batsim};
 

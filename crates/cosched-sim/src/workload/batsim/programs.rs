@@ -3,13 +3,13 @@
 //! A parallel task computes and communicates at once, as in Batsim: it sends, computes, then receives, and messages need no CPU.
 
 use super::profile::{DEPTH_MAX, PARTS_MAX, kind};
-use super::read::{BatsimError, Head, Root, head};
+use super::read::{BatsimError, Head, Root, each, head};
 use crate::general::{Own, ProgramJob};
 use crate::program::{OPS_MAX, Peer, Program, Statement, Who};
 use crate::workload::lines::excerpt;
 use cosched_core::Class;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -48,32 +48,20 @@ pub struct BatsimPrograms {
 pub fn read_batsim_programs(input: impl Read, flops: f64) -> Result<BatsimPrograms, BatsimError> {
     let root = Root::read(input)?;
     let (procs, jobs, profiles) = root.parts()?;
-    let mut workload = BatsimPrograms { procs, jobs: Vec::new(), dropped: Vec::new() };
-    let mut dropped: BTreeMap<String, u64> = BTreeMap::new();
     let mut programs: HashMap<(&str, u32), Result<Arc<Program>, String>> = HashMap::new();
-    for (place, entry) in (1_u64..).zip(jobs) {
-        let read = head(entry).and_then(|of| {
-            let program = programs.entry((of.profile, of.size)).or_insert_with(|| {
-                let (profiles, size) = (profiles, of.size);
-                let mut writer = Writer { profiles, size, flops, parts_left: PARTS_MAX, statements: 0, ops: 0 };
-                writer.body(of.profile, 0).map(|body| Arc::new(Program { body }))
-            });
-            match program {
-                Ok(program) => Ok(job(entry, place, &of, Arc::clone(program))),
-                Err(why) => Err(format!("its profile {} {why}", excerpt(of.profile))),
-            }
+    let (jobs, dropped) = each(jobs, |entry, place| {
+        let of = head(entry)?;
+        let program = programs.entry((of.profile, of.size)).or_insert_with(|| {
+            let (profiles, size) = (profiles, of.size);
+            let mut writer = Writer { profiles, size, flops, parts_left: PARTS_MAX, statements: 0, ops: 0 };
+            writer.body(of.profile, 0).map(|body| Arc::new(Program { body }))
         });
-        match read {
-            Ok(job) => workload.jobs.push(job),
-            Err(reason) => *dropped.entry(reason).or_default() += 1,
+        match program {
+            Ok(program) => Ok(job(entry, place, &of, Arc::clone(program))),
+            Err(why) => Err(format!("its profile {} {why}", excerpt(of.profile))),
         }
-    }
-    workload.dropped = dropped.into_iter().collect();
-    if workload.jobs.is_empty() {
-        let why = workload.dropped.first().map_or("it has no jobs", |(reason, _)| reason);
-        return Err(BatsimError::Nothing(why.into()));
-    }
-    Ok(workload)
+    })?;
+    Ok(BatsimPrograms { procs, jobs, dropped })
 }
 
 fn job(entry: &Value, place: u64, of: &Head<'_>, program: Arc<Program>) -> BatsimJob {

@@ -52,20 +52,31 @@ pub fn read_batsim(input: impl Read, flops: Option<f64>) -> Result<BatsimWorkloa
     let root = Root::read(input)?;
     let (procs, jobs, profiles) = root.parts()?;
     let profiles = Profiles::new(profiles, flops);
-    let mut workload = BatsimWorkload { procs, jobs: Vec::new(), dropped: Vec::new() };
+    let (jobs, dropped) = each(jobs, |entry, place| job(entry, place, &profiles))?;
+    Ok(BatsimWorkload { procs, jobs, dropped })
+}
+
+/// What was read, and how often something was left out for which reason.
+type Kept<T> = (Vec<T>, Vec<(String, u64)>);
+
+/// Reads each job, with its position from 1. It is an error if none can be used.
+pub(super) fn each<'a, T>(
+    jobs: &'a [Value],
+    mut read: impl FnMut(&'a Value, u64) -> Result<T, String>,
+) -> Result<Kept<T>, BatsimError> {
+    let mut kept = Vec::new();
     let mut dropped: BTreeMap<String, u64> = BTreeMap::new();
     for (place, entry) in (1..).zip(jobs) {
-        match job(entry, place, &profiles) {
-            Ok(job) => workload.jobs.push(job),
+        match read(entry, place) {
+            Ok(job) => kept.push(job),
             Err(reason) => *dropped.entry(reason).or_default() += 1,
         }
     }
-    workload.dropped = dropped.into_iter().collect();
-    if workload.jobs.is_empty() {
-        let why = workload.dropped.first().map_or("it has no jobs", |(reason, _)| reason);
-        return Err(BatsimError::Nothing(why.into()));
+    if kept.is_empty() {
+        let why = dropped.into_keys().next();
+        return Err(BatsimError::Nothing(why.unwrap_or_else(|| "it has no jobs".into())));
     }
-    Ok(workload)
+    Ok((kept, dropped.into_iter().collect()))
 }
 
 type Parts<'a> = (u32, &'a Vec<Value>, &'a serde_json::Map<String, Value>);
