@@ -33,7 +33,7 @@ class Install(unittest.TestCase):
                          "usr/lib/cosched/libcosched_preload.so", "usr/lib/cosched/libcosched_wait.so", "etc/cosched.toml",
                          "usr/lib/libcosched.so", "usr/lib/pkgconfig/cosched.pc", "usr/include/cosched.h",
                          "usr/include/cosched/pipeline.hpp",
-                         "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/user/coschedd.service",
+                         "usr/lib/systemd/system/coschedd.socket", "usr/lib/systemd/system/cosched-web-team.service", "usr/lib/systemd/user/coschedd.service",
                          "usr/lib/tmpfiles.d/cosched.conf", "usr/bin/cosched-nri",
                          "usr/share/doc/cosched/kubernetes/daemonset.yaml"]:
             self.assertIn(expected, files)

@@ -154,7 +154,9 @@ export function takeToken(): void {
 }
 
 function headers(): Record<string, string> {
-  return { Authorization: `Bearer ${localStorage.getItem(KEY) ?? ""}` };
+  const token = localStorage.getItem(KEY);
+  // For a team there is none: the browser sends the reverse proxy what that has asked for.
+  return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
 /** By how much the daemon's clock is ahead of ours, in ms: estimated from the answer with the shortest round trip. */
@@ -182,6 +184,10 @@ function learnClock(response: Response, asked: number): void {
 
 async function refusal(response: Response): Promise<Refusal> {
   const text = await response.text();
+  if (response.headers.get("Content-Type")?.startsWith("text/html")) {
+    return new Refusal(response.status, `the reverse proxy answers ${response.status}`, "`cosched web` does not run behind it, or you are not logged in",
+      "The page tries again by itself. Reload it to log in.");
+  }
   try {
     const body = JSON.parse(text) as Problem;
     return new Refusal(response.status, body.what, body.why, body.hint);

@@ -56,6 +56,7 @@ pub fn main() -> ExitCode {
         Some(run::SESSION) => run::session(words),
         Some(jobset::STAGE) => jobset::stage(words),
         Some(web::WORK) => web::work(words).and_then(command),
+        Some(web::MEMBER) => web::member(words),
         Some(run::SUPERVISE) => {
             let task = words.next().unwrap_or_default();
             parse(words).and_then(|cli| supervise(&cli, &task))

@@ -200,14 +200,19 @@ whatif`) and compares strategies on a trace (`cosched sim compare`). The page ac
 Anyone with the address acts as you until the command ends, so keep it to yourself. Other users of this machine cannot use the port \
 without the token; pages of other origins are refused. `systemctl --user enable --now cosched-web` runs it as a service.
 
+For a team, root gives a reverse proxy (nginx) on the same machine a socket: the proxy has TLS, asks for passwords, and names the user in a header; \
+each user's requests are answered by a process with that user's rights. Only the user that the proxy runs as can connect; root and system users have no page. \
+docs/web.md has nginx's configuration, and `systemctl edit cosched-web-team` the unit's.
+
 Examples:
   cosched web
   cosched web --listen 127.0.0.1:8080
   ssh -L 8080:127.0.0.1:8080 host cosched web --listen 127.0.0.1:8080     from another machine
+  cosched web --listen /run/cosched-web/web.sock --origin https://cosched.example.org --proxy-user www-data
 
 Exit codes:
-  0 never: it runs until interrupted   1 the port is taken   2 wrong usage, also: not a loopback address
-  3 no daemon reachable";
+  0 never: it runs until interrupted   1 the port or the socket is taken   2 wrong usage, also: not a loopback address
+  3 no daemon reachable   5 for a team: not root";
 
 pub(crate) const TRACE: &str = "\
 Writes a trace in Chrome's JSON format to standard output; ui.perfetto.dev and chrome://tracing open it. It has a lane for each column of the \

@@ -1,6 +1,6 @@
 //! The page, built from web/ and embedded in this program: nothing is loaded from anywhere else.
 
-use super::guard::Secrets;
+use super::guard::Guard;
 use super::http::{Answer, Request};
 
 const PAGE: &[u8] = include_bytes!("../../../../web/dist/index.html");
@@ -8,7 +8,7 @@ const SCRIPT: &[u8] = include_bytes!("../../../../web/dist/app.js");
 const STYLE: &[u8] = include_bytes!("../../../../web/dist/app.css");
 
 /// A file of the page. The page itself sets the cookie, if it was requested with the token.
-pub(super) fn answer(path: &str, secrets: &Secrets, request: &Request) -> Answer {
+pub(super) fn answer(path: &str, guard: &Guard, request: &Request) -> Answer {
     let (kind, body) = match path {
         "/" => ("text/html; charset=utf-8", PAGE),
         "/app.js" => ("text/javascript; charset=utf-8", SCRIPT),
@@ -18,6 +18,6 @@ pub(super) fn answer(path: &str, secrets: &Secrets, request: &Request) -> Answer
     if request.method != "GET" {
         return Answer::text(405, "This can only be looked at.\n");
     }
-    let cookie = if path == "/" { secrets.new_cookie(request) } else { None };
+    let cookie = if path == "/" { guard.new_cookie(request) } else { None };
     Answer { cookie, ..Answer::of(200, kind, body.to_vec()) }
 }

@@ -1,6 +1,6 @@
 //! Access control: only the browser that was given the first address may send requests, and no page of another origin.
 //!
-//! To the daemon, requests come from the user who started `cosched web`, so anything that passes here acts as this user. A
+//! To the daemon, requests come from the user of this process, so anything that passes here acts as this user. A
 //! cookie alone is not enough: browsers send it to every port of a host, and so to the servers of other users of this machine.
 //! Therefore requests of the page also carry the token, which the page stores where only its own origin, port included, can
 //! read it.
@@ -9,68 +9,79 @@ use super::http::{Answer, Request};
 use std::io::{self, Read};
 use std::net::SocketAddr;
 
-/// The secrets that a browser must present.
+/// Where the page is, and the secrets that a browser must present. A team's reverse proxy has asked for a password instead: a page of another
+/// origin, with which browsers send that, too, is refused all the same.
 #[derive(Debug)]
-pub(super) struct Secrets {
-    token: String,
-    cookie: String,
-    address: SocketAddr,
+pub(super) struct Guard {
+    origin: String,
+    secrets: Option<Secrets>,
 }
 
-impl Secrets {
-    /// Creates random secrets.
-    pub(super) fn new(address: SocketAddr) -> io::Result<Secrets> {
-        Ok(Secrets { token: random()?, cookie: random()?, address })
+#[derive(Debug)]
+struct Secrets {
+    token: String,
+    cookie: String,
+    cookie_name: String,
+}
+
+impl Guard {
+    /// With random secrets.
+    pub(super) fn new(address: SocketAddr) -> io::Result<Guard> {
+        let cookie_name = format!("cosched-{}", address.port());
+        let secrets = Secrets { token: random()?, cookie: random()?, cookie_name };
+        Ok(Guard { origin: format!("http://{address}"), secrets: Some(secrets) })
+    }
+
+    /// Behind a reverse proxy.
+    pub(super) fn of_team(origin: String) -> Guard {
+        Guard { origin, secrets: None }
     }
 
     /// The address that opens the page.
     pub(super) fn first_url(&self) -> String {
-        format!("http://{}/?token={}", self.address, self.token)
+        let token = self.secrets.as_ref().map(|secrets| format!("?token={}", secrets.token));
+        format!("{}/{}", self.origin, token.unwrap_or_default())
     }
 
     /// The cookie to set, if the request carried the token.
     pub(super) fn new_cookie(&self, request: &Request) -> Option<String> {
-        let name = self.cookie_name();
-        let cookie = format!("{name}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie);
-        self.has_token(request).then_some(cookie)
+        let Secrets { cookie, cookie_name, .. } = self.secrets.as_ref().filter(|secrets| secrets.has_token(request))?;
+        Some(format!("{cookie_name}={cookie}; HttpOnly; SameSite=Strict; Path=/"))
     }
 
     /// Refuses requests that do not come from the page.
     pub(super) fn check(&self, request: &Request) -> Result<(), Answer> {
-        let host = request.header("host").filter(|host| *host == self.host());
-        let Some(host) = host else {
-            return Err(refuse("the host is not this server's", "A page of another origin cannot use it."));
-        };
+        let others = || format!("The page is at {}; a page of another origin cannot use it.", self.origin);
+        // This server's name in browsers: the printed address. `localhost` may be ::1, where another user can listen.
+        let host = self.origin.split_once("://").map(|(_, host)| host);
+        if request.header("host") != host {
+            return Err(refusal("the host is not this server's", &others()));
+        }
         let is_change = request.method != "GET";
         let is_page = request.path == "/" && !is_change;
         let origin_is_ours = match request.header("origin") {
-            Some(origin) => origin.strip_prefix("http://") == Some(host),
+            Some(origin) => origin == self.origin,
             None => !is_change && !request.headers.iter().any(|(name, _)| name == "origin"),
         };
         let fetched_by_us = matches!(request.header("sec-fetch-site"), None | Some("same-origin" | "none"));
         if !origin_is_ours || !(fetched_by_us || is_page) {
-            return Err(refuse("the request comes from another origin", "A page of another origin cannot use it."));
+            return Err(refusal("the request comes from another origin", &others()));
         }
         let is_file = !request.path.starts_with("/v1/") && !request.path.starts_with("/ask/");
-        let is_known = if is_file || request.path.starts_with(super::ask::REPORTS) && !is_change {
-            self.has_cookie(request) || is_page && self.has_token(request)
-        } else {
-            self.has_cookie(request) && self.has_key(request)
-        };
+        let is_known = self.secrets.as_ref().is_none_or(|secrets| {
+            if is_file || request.path.starts_with(super::ask::REPORTS) && !is_change {
+                secrets.has_cookie(request) || is_page && secrets.has_token(request)
+            } else {
+                secrets.has_cookie(request) && secrets.has_key(request)
+            }
+        });
         let hint =
             "Open the address that `cosched web` has printed, with its token; it is valid until `cosched web` ends.";
-        if is_known { Ok(()) } else { Err(refuse("the token is missing or old", hint)) }
+        if is_known { Ok(()) } else { Err(refusal("the token is missing or old", hint)) }
     }
+}
 
-    /// This server's name in browsers: the printed address. `localhost` may be ::1, where another user can listen.
-    fn host(&self) -> String {
-        self.address.to_string()
-    }
-
-    fn cookie_name(&self) -> String {
-        format!("cosched-{}", self.address.port())
-    }
-
+impl Secrets {
     fn has_token(&self, request: &Request) -> bool {
         request.query("token").is_some_and(|token| same(token, &self.token))
     }
@@ -81,14 +92,14 @@ impl Secrets {
     }
 
     fn has_cookie(&self, request: &Request) -> bool {
-        let name = self.cookie_name();
         let cookies = request.header("cookie").unwrap_or_default();
-        let own = cookies.split("; ").filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
+        let mut pairs = cookies.split("; ").filter_map(|pair| pair.split_once('='));
+        let own = pairs.find(|(key, _)| *key == self.cookie_name);
         own.is_some_and(|(_, value)| same(value, &self.cookie))
     }
 }
 
-fn refuse(what: &str, hint: &str) -> Answer {
+pub(super) fn refusal(what: &str, hint: &str) -> Answer {
     Answer::text(403, &format!("cosched web: {what}\n{hint}\n"))
 }
 
@@ -110,8 +121,9 @@ mod tests {
 
     const PORT: u16 = 8080;
 
-    fn secrets() -> Secrets {
-        Secrets { token: "t".repeat(32), cookie: "c".repeat(32), address: SocketAddr::from(([127, 0, 0, 1], PORT)) }
+    fn guard() -> Guard {
+        let secrets = Secrets { token: "t".repeat(32), cookie: "c".repeat(32), cookie_name: format!("cosched-{PORT}") };
+        Guard { origin: format!("http://127.0.0.1:{PORT}"), secrets: Some(secrets) }
     }
 
     /// A request as the page itself sends it.
@@ -137,7 +149,7 @@ mod tests {
     }
 
     fn passes(request: &Request) -> bool {
-        secrets().check(request).is_ok()
+        guard().check(request).is_ok()
     }
 
     #[test]
@@ -185,9 +197,29 @@ mod tests {
         let token = format!("token={}", "t".repeat(32));
         assert!(passes(&bare("/", &token)) && !passes(&bare("/", "")) && !passes(&bare("/", "token=x")));
         assert!(!passes(&bare("/v1/status", &token)), "an address is in histories; it reads no data");
-        assert!(secrets().new_cookie(&bare("/", &token)).unwrap().contains("HttpOnly; SameSite=Strict"));
-        assert_eq!(secrets().new_cookie(&bare("/", "")), None);
-        let one = Secrets::new(SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
-        assert!(one.token.len() == 32 && one.token != one.cookie && one.first_url().ends_with(&one.token));
+        assert!(guard().new_cookie(&bare("/", &token)).unwrap().contains("HttpOnly; SameSite=Strict"));
+        assert_eq!(guard().new_cookie(&bare("/", "")), None);
+        let one = Guard::new(SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        let Secrets { token, cookie, .. } = one.secrets.as_ref().unwrap();
+        assert!(token.len() == 32 && token != cookie && one.first_url().ends_with(token.as_str()));
+    }
+
+    #[test]
+    fn behind_a_proxy_the_origin_decides() {
+        let guard = Guard::of_team("https://cosched.example.org".into());
+        let of = |method: &str, headers: &[(&str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let path = "/v1/jobs/7/kill".to_owned();
+            guard.check(&Request { method: method.into(), path, headers, ..Request::default() }).is_ok()
+        };
+        let (host, ours) = (("host", "cosched.example.org"), ("origin", "https://cosched.example.org"));
+        assert!(of("POST", &[host, ours]) && of("GET", &[host]));
+        assert!(!of("POST", &[host]), "a change says where it comes from");
+        assert!(!of("POST", &[host, ours, ours]) && !of("POST", &[host, host, ours]), "which one is meant?");
+        assert!(!of("POST", &[host, ("origin", "http://cosched.example.org")]));
+        assert!(!of("GET", &[("host", "cosched.example.org.evil.example")]));
+        assert!(!of("GET", &[host, ("sec-fetch-site", "cross-site")]));
+        assert_eq!(guard.first_url(), "https://cosched.example.org/");
+        assert_eq!(guard.new_cookie(&own("GET", "/")), None);
     }
 }

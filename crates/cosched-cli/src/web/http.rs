@@ -29,6 +29,8 @@ pub(super) struct Request {
     pub(super) query: String,
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
+    /// All before the body, as it arrived.
+    pub(super) head: Vec<u8>,
     pub(super) body: Vec<u8>,
     /// The length of the whole body, as announced.
     pub(super) length: usize,
@@ -90,8 +92,8 @@ pub(super) fn read(stream: &mut impl Read) -> io::Result<Result<Request, u16>> {
             Err(status) => return Ok(Err(status)),
         }
     };
-    buffer.drain(..used);
-    request.body = buffer;
+    request.body = buffer.split_off(used);
+    request.head = buffer;
     Ok(Ok(request))
 }
 

@@ -4,7 +4,6 @@ use super::http::{Answer, HEADERS, JSON, Request};
 use super::json_error as error;
 use cosched_api::{Client, ClientError, SocketChoice};
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -58,7 +57,7 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Passes on the daemon's events as long as both sides are connected. Each sign of the daemon shows whether the browser's side is closed.
-pub(super) fn events(socket: &SocketChoice, request: &Request, mut browser: TcpStream) -> io::Result<()> {
+pub(super) fn events(socket: &SocketChoice, request: &Request, mut browser: impl Write) -> io::Result<()> {
     let client = match socket.connect() {
         Ok(client) => client,
         Err(e) => return super::http::answer(&mut browser, &unreachable(&e)),

@@ -67,6 +67,11 @@ impl Ask {
         Ask { shelf: Shelf::of_user(), socket, unfinished: Mutex::default(), changed: Condvar::new() }
     }
 
+    /// Whether runs have not ended.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
     /// Answers a request for a path of `/ask/`.
     pub(super) fn answer(self: &Arc<Ask>, request: &Request) -> Answer {
         let path = request.path.as_str();
