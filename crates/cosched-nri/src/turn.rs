@@ -140,13 +140,16 @@ mod tests {
         assert_eq!(asked(&[lost]), [Step::Register { gang: "ns/g".into(), nodes: set(&["n1"]) }]);
     }
 
+    /// Pods with their nodes.
+    type Members = BTreeSet<(String, String)>;
+
     /// Nodes with their plug-ins, and the jobs of one store.
     #[derive(Default)]
     struct World {
         /// By node: its pods, and whether it can be reached.
         nodes: BTreeMap<String, (BTreeSet<String>, bool)>,
         /// The members of each job, with their nodes.
-        jobs: BTreeMap<u64, (BTreeSet<String>, BTreeSet<(String, String)>)>,
+        jobs: BTreeMap<u64, (BTreeSet<String>, Members)>,
         last: u64,
     }
 
@@ -158,7 +161,7 @@ mod tests {
             }
             let alive = self.nodes.iter().filter(|(_, (_, alive))| *alive).map(|(name, _)| name.clone()).collect();
             let wanted = if pods.is_empty() { gangs(&[]) } else { BTreeMap::from([("ns/g".to_owned(), pods.clone())]) };
-            let known = |(id, (nodes, members)): (&u64, &(BTreeSet<String>, BTreeSet<(String, String)>))| Known {
+            let known = |(id, (nodes, members)): (&u64, &(BTreeSet<String>, Members))| Known {
                 nodes: nodes.clone(),
                 cgroups: members.iter().filter(|(node, _)| node == own).map(|(_, pod)| pod.clone()).collect(),
                 ..job(*id, &[], &[])
@@ -219,12 +222,12 @@ mod tests {
                 (0..4).for_each(|n| world.turn(&format!("n{n}")));
             }
             world.end_empty();
-            let pods: BTreeSet<(String, String)> = world
+            let pods: Members = world
                 .nodes
                 .iter()
                 .flat_map(|(node, (pods, _))| pods.iter().map(|pod| (node.clone(), pod.clone())))
                 .collect();
-            let members: Vec<&BTreeSet<(String, String)>> = world.jobs.values().map(|(_, members)| members).collect();
+            let members: Vec<&Members> = world.jobs.values().map(|(_, members)| members).collect();
             match pods.is_empty() {
                 true => assert!(members.is_empty(), "seed {seed}: {members:?}"),
                 false => assert_eq!(members, [&pods], "seed {seed}"),
