@@ -233,13 +233,13 @@ def as_in_kubernetes(container, folders):
 class Pod:
     """A pod as a kubelet has it made: with a cgroup of its own, named by its uid."""
 
-    def __init__(self, containerd, name, annotations, parent=None):
+    def __init__(self, containerd, name, annotations, parent=None, namespace="default"):
         self.containerd, self.name, self.containers = containerd, name, []
         self.uid = f"0f3c-{name}-{os.getpid()}"
         self.path = parent or f"{containerd.parent}/pod{self.uid}"
         self.cgroup = lab_module.mounts("cgroup2")[0] / self.path[1:]
         self.sandbox = {
-            "metadata": {"name": name, "uid": self.uid, "namespace": "default", "attempt": 0}, "annotations": annotations,
+            "metadata": {"name": name, "uid": self.uid, "namespace": namespace, "attempt": 0}, "annotations": annotations,
             "log_directory": str(containerd.dir / "logs"),
             "linux": {"cgroup_parent": self.path, "security_context": {"namespace_options": {"network": 2}}},
         }

@@ -17,6 +17,15 @@ wire! {
         pub from: Option<String>,
     }
 
+    /// `POST` and `DELETE /v1/jobs/{id}/cgroups`: a cgroup becomes a part of the job beside its own, where it is, or is none any more.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct CgroupRequest {
+        /// A cgroup of the v2 hierarchy on the daemon's node, as in /proc/PID/cgroup, or its path in the file system. It leaves another job of which it
+        /// is such a part.
+        pub cgroup: String,
+    }
+
     /// Where an adopted job comes from.
     pub struct Adopted {
         /// Its cgroup, outside of the daemon's subtree; absent where its processes were moved.

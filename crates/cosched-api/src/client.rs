@@ -1,5 +1,6 @@
 //! A blocking client with one connection, which is kept open between requests.
 
+use crate::adopt::CgroupRequest;
 use crate::cluster::{ClusterBackup, ImportRequest, RepairReport, RepairRequest};
 use crate::error::ClientError;
 use crate::http;
@@ -154,6 +155,16 @@ impl Client {
     /// `DELETE /v1/jobs/{id}/processes`: removes a process from the job.
     pub fn remove_process(&mut self, id: u64, request: &ProcessRequest) -> Result<Job> {
         self.call("DELETE", &format!("/v1/jobs/{id}/processes"), Some(&encode(request)), self.answer_timeout)
+    }
+
+    /// `POST /v1/jobs/{id}/cgroups`: makes a cgroup a part of the job.
+    pub fn add_cgroup(&mut self, id: u64, request: &CgroupRequest) -> Result<Job> {
+        self.post(&format!("/v1/jobs/{id}/cgroups"), request)
+    }
+
+    /// `DELETE /v1/jobs/{id}/cgroups`: a cgroup is no part of the job any more, and runs on.
+    pub fn remove_cgroup(&mut self, id: u64, request: &CgroupRequest) -> Result<Job> {
+        self.call("DELETE", &format!("/v1/jobs/{id}/cgroups"), Some(&encode(request)), self.answer_timeout)
     }
 
     /// `POST /v1/jobs/{id}/resources`.

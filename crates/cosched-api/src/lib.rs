@@ -25,7 +25,7 @@ mod waiting;
 mod wire;
 
 pub use activate::{Activation, NO_PLACE, activate, lock_of};
-pub use adopt::{Adopt, Adopted};
+pub use adopt::{Adopt, Adopted, CgroupRequest};
 pub use client::{Client, PendingWait};
 pub use cluster::*;
 pub use error::ClientError;

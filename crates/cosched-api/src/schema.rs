@@ -3,6 +3,7 @@
 //! `docs/schema/openapi.json` is the written form; a test compares the two, and the daemon's test checks that its router
 //! serves every path of the table.
 
+use crate::adopt::*;
 use crate::cluster::*;
 use crate::job_state::*;
 use crate::limits::*;
@@ -95,6 +96,8 @@ pub const ROUTES: &[Route] = &[
     ),
     route("post", "/v1/jobs/{id}/processes", "Put a process into a job", Some("ProcessRequest"), "Job"),
     route("delete", "/v1/jobs/{id}/processes", "Take a process out of a job", Some("ProcessRequest"), "Job"),
+    route("post", "/v1/jobs/{id}/cgroups", "Make a cgroup a part of a job, where it is", Some("CgroupRequest"), "Job"),
+    route("delete", "/v1/jobs/{id}/cgroups", "Take such a cgroup out of a job", Some("CgroupRequest"), "Job"),
     route(
         "post",
         "/v1/jobs/{id}/release",
@@ -156,6 +159,7 @@ pub const STREAM: &str = "StreamEvent";
         Status,
         ResourcesRequest,
         ProcessRequest,
+        CgroupRequest,
         NodeLoad,
         LoadList,
         Version,

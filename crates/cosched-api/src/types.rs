@@ -292,6 +292,9 @@ wire! {
         pub outside_ms: Option<u64>,
         /// Where it comes from, if it existed before it was a job.
         pub adopted: Option<Adopted>,
+        /// Adopted cgroups on the daemon's node that are parts of it beside its own (`POST /v1/jobs/{id}/cgroups`).
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        pub cgroups: Vec<String>,
     }
 
     /// `POST /v1/jobs/{id}/exit`: the launcher saw the main process end.

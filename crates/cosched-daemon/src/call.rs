@@ -3,9 +3,9 @@
 use crate::refuse::Answer;
 use crate::rights::Peer;
 use cosched_api::{
-    ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest, KillRequest,
-    LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest, RepairReport,
-    RepairRequest, ResourcesRequest, Samples, ShareRequest, Status, Version,
+    CgroupRequest, ClassRequest, ClusterBackup, EventList, ExitReport, ImportRequest, Job, JobList, JobRequest,
+    KillRequest, LimitList, LoadList, NodeLoad, NodeRequest, PolicyRequest, ProcessRequest, QueuesRequest,
+    RepairReport, RepairRequest, ResourcesRequest, Samples, ShareRequest, Status, Version,
 };
 use tokio::sync::oneshot;
 
@@ -63,6 +63,10 @@ pub(crate) enum Op {
     AddProcess(u64, ProcessRequest),
     /// `DELETE /v1/jobs/{id}/processes`
     RemoveProcess(u64, ProcessRequest),
+    /// `POST /v1/jobs/{id}/cgroups`
+    AddCgroup(u64, CgroupRequest),
+    /// `DELETE /v1/jobs/{id}/cgroups`
+    RemoveCgroup(u64, CgroupRequest),
     /// `POST /v1/jobs/{id}/release`
     Release(u64),
     /// `POST /v1/jobs/{id}/policy`
@@ -96,6 +100,7 @@ impl Op {
             }
             Op::Exit(id, _) | Op::Kill(id, _) | Op::Share(id, _) | Op::Class(id, _) | Op::Resources(id, _) => Some(*id),
             Op::AddProcess(id, _) | Op::RemoveProcess(id, _) | Op::Policy(id, _) => Some(*id),
+            Op::AddCgroup(id, _) | Op::RemoveCgroup(id, _) => Some(*id),
             Op::Status | Op::Version | Op::Load { .. } | Op::List { .. } | Op::Register(_) | Op::Node(..) => None,
             Op::Repair(_) | Op::Export | Op::Import(_) => None,
             Op::MachinePolicy(_) | Op::Samples | Op::Limits | Op::Metrics | Op::Loads | Op::Queues(_) => None,

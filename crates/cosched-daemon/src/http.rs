@@ -128,6 +128,10 @@ pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
             "/v1/jobs/{id}/processes",
             job_body(MethodFilter::POST, Op::AddProcess).merge(job_body(MethodFilter::DELETE, Op::RemoveProcess)),
         )
+        .route(
+            "/v1/jobs/{id}/cgroups",
+            job_body(MethodFilter::POST, Op::AddCgroup).merge(job_body(MethodFilter::DELETE, Op::RemoveCgroup)),
+        )
         .route("/v1/jobs/{id}/policy", job_body(MethodFilter::POST, Op::Policy))
         .route("/v1/jobs/{id}/wait", get(wait))
         .route("/v1/jobs/{id}/events", of_job(MethodFilter::GET, Op::Events))
@@ -405,6 +409,8 @@ fn act(op: &Op) -> Option<Act> {
         Op::Resources(_, request) => Act::new("resources", id, request),
         Op::AddProcess(_, request) => Act::new("add-process", id, request),
         Op::RemoveProcess(_, request) => Act::new("remove-process", id, request),
+        Op::AddCgroup(_, request) => Act::new("add-cgroup", id, request),
+        Op::RemoveCgroup(_, request) => Act::new("remove-cgroup", id, request),
         Op::Policy(_, request) => Act::new("policy", id, request),
         Op::Node(name, request) => Act::new("node", None, &(name, request)),
         Op::Queues(request) => Act::new("queues", None, request),

@@ -54,6 +54,8 @@ impl Privacy {
         if self.data.jobs {
             return Err(no_such_job(job.id));
         }
+        // A user can make many of them, with long names.
+        job.cgroups.clear();
         if self.data.commands {
             job.command.clear();
             (job.cwd, job.log_path) = (None, None);

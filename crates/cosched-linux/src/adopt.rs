@@ -42,6 +42,10 @@ impl Adoptee {
         &self.relative
     }
 
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// The owner of its directory (uid).
     pub fn owner(&self) -> u32 {
         self.owner
@@ -121,6 +125,12 @@ pub fn procs_below(dir: &Path) -> io::Result<Vec<i32>> {
 }
 
 impl Tree {
+    /// A path as in /proc/PID/cgroup, of one that is given so or below the v2 mount.
+    pub fn path_of(&self, path: &Path) -> PathBuf {
+        let mount = &self.layout().v2_mount;
+        Path::new("/").join(path.strip_prefix(mount).or_else(|_| path.strip_prefix("/")).unwrap_or(path))
+    }
+
     /// Opens an existing cgroup that may become a job: `path` is one of /proc/PID/cgroup, or one below the v2 mount. The caller checks to whom it and
     /// its processes belong.
     ///
@@ -130,7 +140,8 @@ impl Tree {
         let mount = &self.layout().v2_mount;
         let shown = path.display();
         let refused = |why: &str, hint: &str| Problem::new(format!("{shown} cannot become a job"), why, hint);
-        let path = path.strip_prefix(mount).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        let relative = self.path_of(path);
+        let path = relative.strip_prefix("/").unwrap_or(&relative);
         let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
         let levels = path.components().count();
         if !is_plain || levels == 0 || levels > LEVELS_MAX {
@@ -153,7 +164,6 @@ impl Tree {
             refused(&format!("there is no such cgroup below {}: {e}", mount.display()), hint)
         })?;
         let facts = fstat(&dir).map_err(|e| refused(&e.to_string(), "Try again."))?;
-        let relative = Path::new("/").join(path);
         let adoptee = Adoptee { dir: Arc::new(dir), full, relative, inode: facts.st_ino, owner: facts.st_uid };
         self.check(&adoptee).map_err(|(why, hint)| refused(why, hint))?;
         Ok(adoptee)
@@ -242,9 +252,12 @@ impl Tree {
     /// As [`Tree::adoptee`], because the state may have changed while the job waited. Also when the marker cannot be made or a file cannot be opened;
     /// then nothing is left behind.
     pub fn adopt(&self, id: u64, adoptee: &Adoptee) -> Result<JobCgroup, TreeError> {
+        self.adopt_by(id, self.marker_dirs(id), adoptee)
+    }
+
+    pub(crate) fn adopt_by(&self, id: u64, marker: JobDirs, adoptee: &Adoptee) -> Result<JobCgroup, TreeError> {
         let what = || format!("{} cannot become a job", adoptee.relative.display());
         self.check(adoptee).map_err(|(why, hint)| Problem::new(what(), why, hint))?;
-        let marker = self.marker_dirs(id);
         let at = &marker.outer;
         let made = cgfile::mkdir(at)
             .and_then(|()| marker::mark(at, adoptee.inode, &adoptee.full))
@@ -254,9 +267,8 @@ impl Tree {
         job.inspect_err(|_| drop(marker.remove()))
     }
 
-    /// Reopens the cgroup that an earlier daemon had adopted as job `id`; `None` if `id` is another kind of job.
-    pub(crate) fn open_adopted(&self, id: u64) -> Option<Result<JobCgroup, TreeError>> {
-        let marker = self.marker_dirs(id);
+    /// Reopens the cgroup that an earlier daemon had adopted for job `id` by this marker; `None` if it is none.
+    pub(crate) fn open_adopted(&self, id: u64, marker: &JobDirs) -> Option<Result<JobCgroup, TreeError>> {
         let (_, full) = marker::marked(&marker.outer)?;
         let Some((dir, _)) = marker::open_marked(&marker.outer) else {
             let why = format!("{} no longer exists, or another cgroup has its path", full.display());
@@ -268,7 +280,7 @@ impl Tree {
             Err(e) => return Some(Err(TreeError::io("read", &full)(e.into()))),
         };
         let adoptee = Adoptee { dir: Arc::new(dir.into()), full, relative, inode: facts.st_ino, owner: facts.st_uid };
-        Some(JobCgroup::with_marker(id, adoptee.dirs(), marker))
+        Some(JobCgroup::with_marker(id, adoptee.dirs(), marker.clone()))
     }
 
     /// The cgroups of jobs outside our subtree.

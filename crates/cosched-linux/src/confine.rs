@@ -98,7 +98,7 @@ impl JobCgroup {
         let mut done: BTreeSet<i32> = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
             let before = done.len();
-            for tid in self.procs()?.into_iter().flat_map(threads) {
+            for tid in self.own_procs()?.into_iter().flat_map(threads) {
                 if done.insert(tid) {
                     self.bind_thread(tid, place);
                 }

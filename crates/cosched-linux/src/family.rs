@@ -97,7 +97,7 @@ impl Tree {
         };
         let deadline = Instant::now() + limit;
         for _ in 0..ROUNDS_MAX {
-            let pids = job.procs()?;
+            let pids = job.own_procs()?;
             if pids.is_empty() {
                 return Ok(());
             }

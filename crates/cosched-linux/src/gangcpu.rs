@@ -6,8 +6,7 @@
 //! CPU. CPU time in that moment counts as inside the slot. Nothing here allocates or locks.
 
 use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::cgfile;
@@ -18,7 +17,8 @@ const UNKNOWN: u64 = u64::MAX;
 /// One gang's CPU time. Only the slot thread counts; others may read the totals.
 #[derive(Debug)]
 pub(crate) struct GangCpu {
-    file: Option<File>,
+    /// cpu.stat of each of its cgroups.
+    files: Vec<Arc<File>>,
     last_ns: AtomicU64,
     inside: AtomicBool,
     inside_ns: AtomicU64,
@@ -35,21 +35,19 @@ pub(crate) enum Grown {
 }
 
 impl GangCpu {
-    pub(crate) fn open(usage: Option<&Path>) -> io::Result<GangCpu> {
-        let open =
-            |path: &Path| File::open(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())));
-        Ok(GangCpu {
-            file: usage.map(open).transpose()?,
+    pub(crate) fn of(files: Vec<Arc<File>>) -> GangCpu {
+        GangCpu {
+            files,
             last_ns: AtomicU64::new(UNKNOWN),
             inside: AtomicBool::new(false),
             inside_ns: AtomicU64::new(0),
             outside_ns: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Counts the time used since the last call; from now on the gang is in its slot, or outside.
     pub(crate) fn count(&self, inside_from_now: bool) -> Option<Grown> {
-        let now_ns = usage_ns(self.file.as_ref()?)?;
+        let now_ns = self.files.iter().filter_map(|file| usage_ns(file)).reduce(|all, more| all + more)?;
         let last_ns = self.last_ns.swap(now_ns, Relaxed);
         let was_inside = self.inside.swap(inside_from_now, Relaxed);
         if last_ns == UNKNOWN {
@@ -86,7 +84,7 @@ mod tests {
         let path = dir.path().join("cpu.stat");
         let set = |us: u64| std::fs::write(&path, format!("usage_usec {us}\nuser_usec 1\n")).unwrap();
         set(100);
-        let cpu = GangCpu::open(Some(&path)).unwrap();
+        let cpu = GangCpu::of(vec![Arc::new(File::open(&path).unwrap())]);
         assert_eq!(cpu.count(true), None, "what was before is nobody's");
         set(1100);
         assert_eq!(cpu.count(false), Some(Grown::Inside(1_000_000)));
@@ -100,8 +98,7 @@ mod tests {
 
     #[test]
     fn a_gang_without_the_file_is_not_counted() {
-        let cpu = GangCpu::open(None).unwrap();
+        let cpu = GangCpu::of(Vec::new());
         assert_eq!((cpu.count(true), cpu.totals()), (None, (0, 0)));
-        assert!(GangCpu::open(Some(Path::new("/nonexistent/cpu.stat"))).is_err());
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::caps::is_limited;
 use crate::cgfile;
@@ -155,7 +156,23 @@ struct Inner {
     dirs: JobDirs,
     /// The marker in our subtree of an adopted cgroup.
     marker: Option<JobDirs>,
-    switch: Arc<JobSwitch>,
+    /// Of its own cgroup alone; the files of `switch` come from here.
+    own_switch: JobSwitch,
+    switch: Mutex<Arc<JobSwitch>>,
+    /// See `annex.rs`.
+    annexes: Mutex<Vec<Annex>>,
+    /// The CPU time that annexes had used in the job when they left it, in nanoseconds.
+    parted_ns: AtomicU64,
+}
+
+/// An adopted cgroup that a job has beside its own.
+#[derive(Debug)]
+pub(crate) struct Annex {
+    pub(crate) cgroup: JobCgroup,
+    /// Its CPU time when it became a part of the job, in nanoseconds.
+    pub(crate) base_ns: u64,
+    /// The last reading: its cgroup may no longer exist.
+    pub(crate) seen_ns: AtomicU64,
 }
 
 impl JobCgroup {
@@ -165,7 +182,7 @@ impl JobCgroup {
             .make()
             .and_then(|()| JobSwitch::open(id, &dirs.switch_files()).map_err(TreeError::io("open", &dirs.outer)));
         match opened {
-            Ok(switch) => Ok(JobCgroup(Arc::new(Inner { id, dirs, marker: None, switch: Arc::new(switch) }))),
+            Ok(switch) => Ok(JobCgroup::of(id, dirs, None, switch)),
             Err(e) => {
                 if !existed {
                     // The first error is the one to report.
@@ -178,7 +195,26 @@ impl JobCgroup {
 
     pub(crate) fn with_marker(id: u64, dirs: JobDirs, marker: JobDirs) -> Result<JobCgroup, TreeError> {
         let switch = JobSwitch::open(id, &dirs.switch_files()).map_err(TreeError::io("open", &dirs.relative))?;
-        Ok(JobCgroup(Arc::new(Inner { id, dirs, marker: Some(marker), switch: Arc::new(switch) })))
+        Ok(JobCgroup::of(id, dirs, Some(marker), switch))
+    }
+
+    fn of(id: u64, dirs: JobDirs, marker: Option<JobDirs>, own_switch: JobSwitch) -> JobCgroup {
+        let switch = Mutex::new(Arc::new(own_switch.with(std::iter::empty())));
+        let (annexes, parted_ns) = Default::default();
+        JobCgroup(Arc::new(Inner { id, dirs, marker, own_switch, switch, annexes, parted_ns }))
+    }
+
+    /// Its annexes. The switch is made again when this changes them.
+    pub(crate) fn with_annexes<R>(&self, change: impl FnOnce(&mut Vec<Annex>, &AtomicU64) -> R) -> R {
+        let mut annexes = self.0.annexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = annexes.len();
+        let result = change(&mut annexes, &self.0.parted_ns);
+        if annexes.len() != before {
+            let others = annexes.iter().map(|annex| &annex.cgroup.0.own_switch);
+            let switch = Arc::new(self.0.own_switch.with(others));
+            *self.0.switch.lock().unwrap_or_else(PoisonError::into_inner) = switch;
+        }
+        result
     }
 
     pub(crate) fn dirs(&self) -> &JobDirs {
@@ -238,9 +274,9 @@ impl JobCgroup {
         self.0.dirs.outer.join(files::EVENTS)
     }
 
-    /// The files by which the slot thread switches it.
+    /// The files by which the slot thread switches it. It is another handle after each change of the annexes.
     pub fn switch_handle(&self) -> Arc<JobSwitch> {
-        Arc::clone(&self.0.switch)
+        Arc::clone(&self.0.switch.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Moves a process with all its threads into the job: memory and CPU first, the v2 cgroup (which may be frozen) last. In the hybrid layout a
@@ -289,11 +325,8 @@ impl JobCgroup {
         Some(self.0.dirs.outer.as_path()).filter(|_| self.0.dirs.kept)
     }
 
-    /// True while a process of the job lives. False for a job whose cgroup no longer exists.
-    ///
-    /// # Errors
-    /// cgroup.events cannot be read.
-    pub fn populated(&self) -> Result<bool, TreeError> {
+    /// True while its cgroup has a process. False for one that no longer exists.
+    pub(crate) fn own_populated(&self) -> Result<bool, TreeError> {
         let path = self.events_path();
         match cgfile::read(&path) {
             Ok(content) => {
@@ -310,12 +343,9 @@ impl JobCgroup {
         cgfile::read(&self.events_path()).is_err_and(|e| cgfile::is_gone(&e))
     }
 
-    /// The job's processes, also those in cgroups that it made itself. If an adopted cgroup has more than 1024 cgroups below it, only some are
-    /// visited.
-    ///
-    /// # Errors
-    /// A list cannot be read. A cgroup that vanishes meanwhile is skipped.
-    pub fn procs(&self) -> Result<Vec<i32>, TreeError> {
+    /// The processes of its cgroup, also those in cgroups that the job made itself. If an adopted cgroup has more than 1024 cgroups below it, only
+    /// some are visited. A cgroup that vanishes meanwhile is skipped.
+    pub(crate) fn own_procs(&self) -> Result<Vec<i32>, TreeError> {
         let mut pids = self.kept().map(files::members).unwrap_or_default();
         self.visit(|_, found| pids.extend(found))?;
         pids.sort_unstable();
@@ -356,11 +386,8 @@ impl JobCgroup {
         Ok(self.procs()?.len())
     }
 
-    /// Sends a signal to every process of the job, once to each, until no new one appears. Returns the number of processes that got it.
-    ///
-    /// # Errors
-    /// As [`JobCgroup::procs`], and when not all of an adopted cgroup was visited. A process that ends meanwhile is no error.
-    pub fn signal_all(&self, signal: i32) -> Result<usize, TreeError> {
+    /// Sends a signal to every process of its cgroup, once to each, until no new one appears.
+    pub(crate) fn own_signal_all(&self, signal: i32) -> Result<usize, TreeError> {
         let mut done = BTreeSet::new();
         let mut all = true;
         // A job that forks faster than this loop reads can only be stopped by kill().
@@ -386,27 +413,21 @@ impl JobCgroup {
         Ok(done.len())
     }
 
-    /// Kills every process of the job, frozen or not, by cgroup.kill (Linux 5.14), else by SIGKILL to each.
-    ///
-    /// # Errors
-    /// When neither works.
-    pub fn kill(&self) -> Result<(), TreeError> {
+    /// Kills every process of its cgroup, frozen or not, by cgroup.kill (Linux 5.14), else by SIGKILL to each.
+    pub(crate) fn own_kill(&self) -> Result<(), TreeError> {
         // Frozen processes with the idle mark would die only with the CPU time that the others leave. The slot thread sets the mark again, if needed.
-        let _ = self.0.switch.set_idle(false);
+        let _ = self.switch_handle().set_idle(false);
         let path = self.0.dirs.outer.join("cgroup.kill");
         match cgfile::write(&path, "1") {
             Ok(()) => Ok(()),
             Err(_) if !self.0.dirs.outer.is_dir() => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => self.signal_all(libc::SIGKILL).map(|_| ()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => self.own_signal_all(libc::SIGKILL).map(drop),
             Err(e) => Err(TreeError::io("write", &path)(e)),
         }
     }
 
-    /// The CPU time that the job has used, in nanoseconds (the kernel counts microseconds).
-    ///
-    /// # Errors
-    /// When cpu.stat cannot be read.
-    pub fn cpu_time_ns(&self) -> Result<u64, TreeError> {
+    /// The CPU time that its cgroup has used, in nanoseconds (the kernel counts microseconds).
+    pub(crate) fn own_cpu_time_ns(&self) -> Result<u64, TreeError> {
         if let Some(dir) = self.kept() {
             return Ok(files::cpu_time_ns(dir).unwrap_or(0));
         }
@@ -415,19 +436,18 @@ impl JobCgroup {
         Ok(cgfile::keyed(&content, "usage_usec").unwrap_or(0) * 1000)
     }
 
-    /// The memory that the job uses now, in bytes: from its memory cgroup, otherwise the sum of the resident sets of its processes (which counts
-    /// shared pages more than once). `None` when neither can be read.
-    pub fn memory_current(&self) -> Option<u64> {
+    /// The memory that its cgroup uses now, in bytes; otherwise the sum of the resident sets of its processes.
+    pub(crate) fn own_memory_current(&self) -> Option<u64> {
         let dirs = &self.0.dirs;
         let v2 = number(&dirs.outer.join("memory.current"));
         v2.or_else(|| number(&self.used_memory_dir()?.join("memory.usage_in_bytes"))).or_else(|| {
-            let pids = self.procs().ok()?;
+            let pids = self.own_procs().ok()?;
             Some(pids.iter().filter_map(|&pid| crate::process::resident_bytes(pid)).sum())
         })
     }
 
-    /// The peak of the job's memory, in bytes; `None` without a memory controller.
-    pub fn memory_peak(&self) -> Option<u64> {
+    /// The peak of its cgroup's memory, in bytes; `None` without a memory controller.
+    pub(crate) fn own_memory_peak(&self) -> Option<u64> {
         let v2 = number(&self.0.dirs.outer.join("memory.peak"));
         v2.or_else(|| number(&self.used_memory_dir()?.join("memory.max_usage_in_bytes")))
     }
@@ -461,11 +481,8 @@ impl JobCgroup {
         number(&self.0.dirs.gang().join(files::FREEZE)) == Some(1)
     }
 
-    /// Removes the job's cgroups in all hierarchies, with those that the job made itself. An adopted cgroup is thawed, and stays.
-    ///
-    /// # Errors
-    /// One of them still has processes.
-    pub fn remove(&self) -> Result<(), TreeError> {
+    /// Removes its cgroups in all hierarchies, with those that the job made itself. An adopted cgroup is thawed, and stays.
+    pub(crate) fn own_remove(&self) -> Result<(), TreeError> {
         self.0.marker.as_ref().unwrap_or(&self.0.dirs).remove()
     }
 }

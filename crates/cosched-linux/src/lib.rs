@@ -2,7 +2,7 @@
 //!
 //! - [`layout`] finds the cgroup hierarchies of this machine, [`place`] the location of our subtree in them;
 //! - [`tree`] is that subtree and [`job`] one job's cgroups in it, [`origin`] where its processes came from;
-//! - [`adopt`] makes a job of an existing cgroup, [`family`] of a process with its descendants;
+//! - [`adopt`] makes a job of an existing cgroup, [`annex`] a part of a job, [`family`] a job of a process with its descendants;
 //! - [`mechanism`] stops and starts gangs through the open files of a [`switch::JobSwitch`];
 //! - [`keeper`] stops and continues a job where there are no cgroups, [`descent`] finds its processes;
 //! - [`slots`] is the real-time thread that does so on the wall clock, [`stats`] what it measures of itself, [`probe`] how it learns of
@@ -22,6 +22,7 @@
 //! This crate knows neither plans nor policies: it runs the table that core compiles from a plan.
 
 pub mod adopt;
+pub mod annex;
 pub mod answer;
 pub mod appear;
 pub mod arrivals;

@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use cosched_core::Disposition;
@@ -86,16 +87,24 @@ const CROWD: u64 = 256;
 /// A flag in a control file is 0, 1, or this if unknown.
 const UNKNOWN: u8 = 2;
 
+/// The open files of a switch.
+#[derive(Debug, Clone)]
+struct Handles {
+    /// Those of the job's cgroup, and of each cgroup that it has beside it.
+    freeze: Vec<Arc<File>>,
+    idle: Option<Arc<File>>,
+    weight: Option<(Arc<File>, WeightFile)>,
+    procs: Option<Arc<File>>,
+    tasks: Option<Arc<File>>,
+    usage: Vec<Arc<File>>,
+}
+
 /// The open switch of one job. Equal only to itself.
 #[derive(Debug)]
 pub struct JobSwitch {
     id: u64,
     adopted: bool,
-    freeze: File,
-    idle: Option<File>,
-    weight: Option<(File, WeightFile)>,
-    procs: Option<File>,
-    tasks: Option<File>,
+    files: Handles,
     frozen_written: AtomicU8,
     idle_written: AtomicU8,
     /// 0: unknown.
@@ -128,25 +137,45 @@ impl JobSwitch {
     /// # Errors
     /// A file cannot be opened; the message names it.
     pub fn open(id: u64, files: &SwitchFiles) -> io::Result<JobSwitch> {
-        let open_rw = |path: &PathBuf| {
-            let file = OpenOptions::new().write(true).open(path);
-            file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+        let named = |path: &PathBuf, opened: io::Result<File>| {
+            let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+            opened.map(Arc::new).map_err(named)
         };
+        let open_rw = |path: &PathBuf| named(path, OpenOptions::new().write(true).open(path));
+        let open = |path: &PathBuf| named(path, File::open(path));
         let weight = match &files.weight {
             Some((path, kind)) => Some((open_rw(path)?, *kind)),
             None => None,
         };
-        let open =
-            |path: &PathBuf| File::open(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())));
-        let procs = files.procs.as_ref().map(open).transpose()?;
-        Ok(JobSwitch {
-            id,
-            adopted: files.adopted,
-            freeze: open_rw(&files.freeze)?,
+        let handles = Handles {
+            freeze: vec![open_rw(&files.freeze)?],
             idle: files.idle.as_ref().map(open_rw).transpose()?,
             weight,
-            procs,
-            tasks: files.tasks.as_ref().map(File::open).transpose()?,
+            procs: files.procs.as_ref().map(open).transpose()?,
+            tasks: files.tasks.as_ref().map(open).transpose()?,
+            usage: files.usage.iter().map(open).collect::<io::Result<_>>()?,
+        };
+        Ok(JobSwitch::of(id, files.adopted, handles))
+    }
+
+    /// A switch of the same job that also freezes and thaws these adopted cgroups. It knows nothing yet of what the files contain.
+    pub(crate) fn with<'a>(&self, others: impl Iterator<Item = &'a JobSwitch>) -> JobSwitch {
+        let mut files = self.files.clone();
+        let mut adopted = self.adopted;
+        for other in others {
+            adopted = true;
+            files.freeze.extend_from_slice(&other.files.freeze);
+            files.usage.extend_from_slice(&other.files.usage);
+        }
+        JobSwitch::of(self.id, adopted, files)
+    }
+
+    fn of(id: u64, adopted: bool, files: Handles) -> JobSwitch {
+        JobSwitch {
+            id,
+            adopted,
+            cpu: GangCpu::of(files.usage.clone()),
+            files,
             frozen_written: AtomicU8::new(UNKNOWN),
             idle_written: AtomicU8::new(UNKNOWN),
             weight_written: AtomicU32::new(0),
@@ -158,8 +187,7 @@ impl JobSwitch {
             wants_ticks: AtomicBool::new(false),
             boosts: AtomicU64::new(0),
             boosted_ns: AtomicU64::new(0),
-            cpu: GangCpu::open(files.usage.as_deref())?,
-        })
+        }
     }
 
     /// The job's number.
@@ -225,7 +253,7 @@ impl JobSwitch {
         self.boosted_ns.load(Relaxed)
     }
 
-    /// Writes cgroup.freeze unless it has this value already.
+    /// Writes cgroup.freeze, of all its cgroups, unless it has this value already.
     ///
     /// # Errors
     /// The kernel's; a removed cgroup is no error.
@@ -233,7 +261,9 @@ impl JobSwitch {
         if self.frozen_written.load(Relaxed) == u8::from(frozen) {
             return Ok(());
         }
-        put(&self.freeze, if frozen { b"1" } else { b"0" })?;
+        // All of them, also where one refuses.
+        let all = self.files.freeze.iter().map(|file| put(file, if frozen { b"1" } else { b"0" }));
+        all.fold(Ok(()), Result::and)?;
         self.frozen_written.store(u8::from(frozen), Relaxed);
         Ok(())
     }
@@ -253,7 +283,7 @@ impl JobSwitch {
     }
 
     fn is_crowd(&self) -> bool {
-        self.tasks.as_ref().and_then(|file| cgfile::first_number(file, b"")).is_some_and(|tasks| tasks > CROWD)
+        self.files.tasks.as_ref().and_then(|file| cgfile::first_number(file, b"")).is_some_and(|tasks| tasks > CROWD)
     }
 
     /// Writes cpu.idle unless it has this value already. The kernel then resets the weight, so the next [`JobSwitch::set_weight`] writes it again.
@@ -261,7 +291,7 @@ impl JobSwitch {
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
     pub fn set_idle(&self, idle: bool) -> Result<(), Errno> {
-        let Some(file) = &self.idle else { return Ok(()) };
+        let Some(file) = &self.files.idle else { return Ok(()) };
         if self.idle_written.load(Relaxed) == u8::from(idle) {
             return Ok(());
         }
@@ -276,7 +306,7 @@ impl JobSwitch {
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
     pub fn set_weight(&self, weight: u32) -> Result<(), Errno> {
-        match &self.weight {
+        match &self.files.weight {
             Some((_, kind)) => self.put_weight(kind.value(weight)),
             None => Ok(()),
         }
@@ -287,14 +317,14 @@ impl JobSwitch {
     /// # Errors
     /// As [`JobSwitch::set_frozen`].
     pub fn set_least_weight(&self) -> Result<(), Errno> {
-        match &self.weight {
+        match &self.files.weight {
             Some((_, kind)) => self.put_weight(kind.least()),
             None => Ok(()),
         }
     }
 
     fn put_weight(&self, value: u32) -> Result<(), Errno> {
-        let Some((file, _)) = &self.weight else { return Ok(()) };
+        let Some((file, _)) = &self.files.weight else { return Ok(()) };
         if self.weight_written.load(Relaxed) == value {
             return Ok(());
         }
@@ -326,7 +356,7 @@ impl JobSwitch {
     }
 
     fn signal_round(&self, signal: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let Some(procs) = &self.procs else { return Ok(0) };
+        let Some(procs) = &self.files.procs else { return Ok(0) };
         let mut count = 0;
         let mut offset = 0;
         let mut pid = 0i32;

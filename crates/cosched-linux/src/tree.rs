@@ -4,6 +4,7 @@
 //! <v2>/cosched/job-7/          CPU time, kill, "populated"; in the unified layout also weight, idle and memory
 //! <v2>/cosched/job-7/gang/     the processes; this one is frozen
 //! <v2>/cosched/job-8/          no process: the marker of an adopted cgroup elsewhere, which is frozen itself (see `marker.rs`)
+//! <v2>/cosched/annex-7-4711/   no process: the marker of an adopted cgroup that job 7 has beside its own (see `annex.rs`)
 //! <v2>/cosched/probe/          the idle probe, below every job
 //! <v1 cpu>/cosched/job-7/      weight and idle (hybrid)
 //! <v1 memory>/cosched/job-7/   memory (hybrid)
@@ -213,7 +214,11 @@ impl Tree {
 
     /// The directories of a job whose processes are elsewhere.
     pub(crate) fn marker_dirs(&self, id: u64) -> JobDirs {
-        JobDirs { cpu: None, memory: None, pids: None, cpuset: None, ..self.job_dirs(id) }
+        self.marker_named(&format!("job-{id}"))
+    }
+
+    pub(crate) fn marker_named(&self, name: &str) -> JobDirs {
+        JobDirs { cpu: None, memory: None, pids: None, cpuset: None, ..self.dirs_named(name) }
     }
 
     /// Makes the cgroups of job `id`. Existing ones are kept.
@@ -240,10 +245,12 @@ impl Tree {
         if self.has_keepers() {
             files::find(&dirs.outer).map_err(TreeError::io("watch the keeper of", &dirs.outer))?;
         }
-        self.open_adopted(id).unwrap_or_else(|| JobCgroup::create(id, dirs))
+        let opened = self.open_adopted(id, &self.marker_dirs(id)).unwrap_or_else(|| JobCgroup::create(id, dirs))?;
+        self.find_annexes(&opened);
+        Ok(opened)
     }
 
-    /// The jobs that have a cgroup in any hierarchy, in ascending order.
+    /// The jobs that have a cgroup in any hierarchy, or a marker, in ascending order.
     ///
     /// # Errors
     /// A directory cannot be read.
@@ -251,7 +258,8 @@ impl Tree {
         let mut ids = Vec::new();
         for dir in self.dirs() {
             let children = cgfile::children(dir).map_err(TreeError::io("read", dir))?;
-            ids.extend(children.iter().filter_map(|child| job_number(child.file_name()?.to_str()?)));
+            let names = children.iter().filter_map(|child| child.file_name()?.to_str());
+            ids.extend(names.filter_map(|name| job_number(name).or_else(|| job_of_marker(name))));
         }
         ids.sort_unstable();
         ids.dedup();
@@ -296,6 +304,7 @@ impl Tree {
     /// # Errors
     /// A directory cannot be removed, for example because it has processes.
     pub fn remove_job(&self, id: u64) -> Result<(), TreeError> {
+        self.remove_annexes(id)?;
         self.job_dirs(id).remove()
     }
 
@@ -306,7 +315,7 @@ impl Tree {
     /// A directory cannot be removed, for example because it has processes.
     pub fn remove_torn(&self, id: u64) -> Result<(), TreeError> {
         let dirs = self.job_dirs(id);
-        if dirs.outer.is_dir() && !marker::is_gone(&dirs.outer) { Ok(()) } else { dirs.remove() }
+        if dirs.outer.is_dir() && !marker::is_gone(&dirs.outer) { Ok(()) } else { self.remove_job(id) }
     }
 
     /// Keeps the share `reserve` (0 to 1) of the CPU time for processes that are not registered, by our subtree's own weight against
@@ -452,6 +461,13 @@ fn is_below(mount: Option<&PathBuf>, own: Option<&PathBuf>, path: &Path) -> bool
 
 fn job_number(name: &str) -> Option<u64> {
     name.strip_prefix("job-")?.parse().ok()
+}
+
+/// The job of an annex whose marker has this name.
+pub(crate) fn job_of_marker(name: &str) -> Option<u64> {
+    let (job, inode) = name.strip_prefix("annex-")?.split_once('-')?;
+    inode.parse::<u64>().ok()?;
+    job.parse().ok()
 }
 
 /// Enables those of our controllers that are available for the children of `dir`.

@@ -7,6 +7,7 @@ mod place;
 mod pods;
 mod session;
 mod settings;
+mod turn;
 mod wire;
 
 use anyhow::Context;

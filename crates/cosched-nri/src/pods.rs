@@ -31,6 +31,7 @@ pub(crate) enum News {
 pub(crate) struct Pod {
     /// For display: its namespace and name.
     pub(crate) shown: String,
+    /// Pods of two namespaces are never one gang.
     pub(crate) namespace: String,
     /// Its cgroup, or why it has none.
     pub(crate) cgroup: Result<String, String>,
@@ -116,7 +117,7 @@ impl Pod {
         let cgroup =
             place::of_pod(&pod.uid, &parent).map_err(|why| format!("{why} (the runtime says {:?})", plain(&parent)));
         let (running, ended) = Default::default();
-        Some((pod.id, Pod { shown, namespace: pod.namespace, cgroup, annotations, running, ended }))
+        Some((pod.id, Pod { shown, namespace: plain(&pod.namespace), cgroup, annotations, running, ended }))
     }
 }
 

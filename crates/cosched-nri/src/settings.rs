@@ -33,8 +33,8 @@ struct File {
 /// What becomes of a pod.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wish {
-    /// The gang's name.
-    pub(crate) name: String,
+    /// The gang's name, with its namespace.
+    pub(crate) gang: String,
     pub(crate) terms: Terms,
 }
 
@@ -77,7 +77,8 @@ impl Settings {
         let others = pod.annotations.iter().filter(|(key, _)| *key != GANG);
         let asked = asking.terms(others.map(|(key, value)| (key.as_str(), value.as_str())))?;
         let terms = asked.unwrap_or_else(|| self.most.clone());
-        Ok(Wish { name, terms: Terms { policy: terms.policy.or(Some(Policy::Gang)), ..terms } })
+        let gang = format!("{}/{name}", pod.namespace);
+        Ok(Wish { gang, terms: Terms { policy: terms.policy.or(Some(Policy::Gang)), ..terms } })
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn annotations_say_how_a_pod_is_adopted_within_the_settings() {
         let gang = wish("", &[(GANG, "solver"), ("other", "x")]).unwrap();
-        assert_eq!((gang.name.as_str(), gang.terms.policy), ("solver", Some(Policy::Gang)));
+        assert_eq!((gang.gang.as_str(), gang.terms.policy), ("default/solver", Some(Policy::Gang)));
         let settings = "class = \"batch\"\nshare = \"50%\"\nqueues = [\"day\", \"night\"]";
         let gang = wish(settings, &[(GANG, "g"), ("cosched.io/share", "25%"), ("cosched.io/queue", "night")]).unwrap();
         let Terms { class, share, queue, .. } = gang.terms;
@@ -149,7 +150,8 @@ mod tests {
         let annotations: Vec<_> =
             clean.filter(|(key, _)| key.starts_with(PREFIX) && *key != "cosched.io/node").collect();
         let gang = wish("", &annotations).unwrap();
-        assert_eq!((gang.name.as_str(), gang.terms.share, gang.terms.class), ("solver", Some(0.5), Some(Class::Batch)));
+        let terms = gang.terms;
+        assert_eq!((gang.gang.as_str(), terms.share, terms.class), ("default/solver", Some(0.5), Some(Class::Batch)));
     }
 
     #[test]

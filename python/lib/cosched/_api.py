@@ -15,7 +15,7 @@ from cosched.errors import _OF_CODE, CoschedError, NoDaemon, ProtocolError, Vers
 
 SYSTEM_SOCKET = "/run/cosched/coschedd.sock"
 #: MAJOR.MINOR of the interface that this package speaks (docs/schema/openapi.json).
-API_VERSION = "1.8"
+API_VERSION = "1.9"
 #: Longer than any answer of a daemon that lives takes, and larger than any.
 ANSWER_TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 256 << 20

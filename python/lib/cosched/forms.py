@@ -239,6 +239,8 @@ Job = TypedDict("Job", {
     "by_admin": 'NotRequired[bool]',
     # Its cgroup in the v2 hierarchy, relative to the mount; without cgroups its directory.
     "cgroup": 'str',
+    # Adopted cgroups on the daemon's node that are parts of it beside its own (`POST /v1/jobs/{id}/cgroups`).
+    "cgroups": 'NotRequired[list[str]]',
     # What `auto` has chosen for it, while that is its policy.
     "chosen": 'NotRequired[Chosen | None]',
     # Its class.

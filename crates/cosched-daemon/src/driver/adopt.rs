@@ -162,7 +162,7 @@ pub(super) fn failed(what: String, error: TreeError) -> ErrorBody {
     }
 }
 
-fn conflict(problem: Problem) -> ErrorBody {
+pub(super) fn conflict(problem: Problem) -> ErrorBody {
     refuse(ErrorCode::Conflict, problem.what, problem.why, problem.hint)
 }
 
@@ -203,7 +203,7 @@ impl Driver {
     }
 
     /// No parent process could thaw an adopted service, so its safety must not depend on one.
-    fn check_safety(&self) -> Answer<()> {
+    pub(super) fn check_safety(&self) -> Answer<()> {
         let why = match self.machinery.guard.kernel_agent() {
             Some(why) => {
                 format!("it would stay frozen if the daemon and its guard were killed at one instant: {why}")
@@ -238,10 +238,12 @@ impl Driver {
     pub(super) fn check_adoptee(&self, peer: Peer, adoptee: &Adoptee) -> Answer<Vec<i32>> {
         let what = adoptee.relative().display().to_string();
         // What is started again at once has the path of a job that is over, although that is noticed later.
-        let adopted = |cgroup: &JobCgroup| {
-            cgroup.is_adopted() && adoptee.overlaps(cgroup.v2_path_relative()) && !cgroup.is_removed()
-        };
-        if let Some((id, _)) = self.live.iter().find(|(_, live)| adopted(&live.cgroup)) {
+        let is_same = |cgroup: &JobCgroup| adoptee.overlaps(cgroup.v2_path_relative()) && !cgroup.is_removed();
+        let live = self.live.values().flat_map(|live| live.cgroup.outside());
+        // A late slot thread may still freeze those that are let go.
+        if let Some(id) =
+            live.chain(self.letting_go.iter().flat_map(JobCgroup::outside)).find(is_same).map(|of| of.id())
+        {
             let hint = format!("`cosched release {id}` releases that job.");
             let why = format!("job {id} is that cgroup, is in it, or contains it");
             return Err(refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), why, hint));
@@ -378,8 +380,8 @@ impl Driver {
             return self.machinery.tree.job_of(pid);
         }
         let path = Origin::of(pid)?.v2;
-        let is_in = |cgroup: &JobCgroup| cgroup.is_adopted() && path.starts_with(cgroup.v2_path_relative());
-        let adopted = || self.live.iter().find(|(_, live)| is_in(&live.cgroup)).map(|(id, _)| *id);
+        let is_in = |cgroup: &JobCgroup| path.starts_with(cgroup.v2_path_relative());
+        let adopted = || self.live.iter().find(|(_, live)| live.cgroup.outside().iter().any(is_in)).map(|(id, _)| *id);
         self.machinery.tree.job_of_path(&path).or_else(adopted)
     }
 
@@ -396,13 +398,19 @@ impl Driver {
             ));
         }
         let record = self.changeable(peer, id)?;
-        let live = self.live.get(&id).filter(|_| record.adopted.is_some()).ok_or_else(|| {
-            let hint =
-                format!("`cosched kill {id}` ends it; `cosched policy local --job {id}` lets it run without slots.");
-            refuse(ErrorCode::Conflict, what(), "it was not adopted: its processes were started as a job", hint)
-        })?;
-        let leave = record.whose().decide(self.caller(peer), |decided, asker| decided.leave(asker));
-        leave.map_err(|why| self.refusal(why))?;
+        if self.live.get(&id).is_some_and(|live| !live.cgroup.annexes().is_empty()) {
+            self.release_annexes(peer, &record)?;
+            self.settle(false);
+            return self.view_job(id);
+        }
+        let live =
+            self.live.get(&id).filter(|_| record.adopted.as_ref().is_some_and(|of| !of.released)).ok_or_else(|| {
+                let hint = format!(
+                    "`cosched kill {id}` ends it; `cosched policy local --job {id}` lets it run without slots."
+                );
+                refuse(ErrorCode::Conflict, what(), "it was not adopted: its processes were started as a job", hint)
+            })?;
+        self.may_leave(peer, &record)?;
         if !live.cgroup.is_adopted() {
             // Not into the caller's cgroup instead: its process number may have been reused by now, and that cgroup's limits are not the job's.
             let origin = self.came_from(&record).ok_or_else(|| {
@@ -448,6 +456,7 @@ impl Driver {
             return;
         }
         self.adopted_look_at = Instant::now();
+        self.look_at_annexes();
         // The guard puts them back when the daemon hangs, and systemd writes its own again.
         self.heed_quotas();
         let is_over = |cgroup: &JobCgroup| cgroup.is_adopted() && !cgroup.populated().unwrap_or(true);
@@ -463,7 +472,11 @@ impl Driver {
 
     /// When the next of these checks is due, while there are adopted cgroups.
     pub(super) fn adopted_due(&self) -> Option<Instant> {
-        let looks = self.live.values().any(|live| live.cgroup.is_adopted()).then(|| self.adopted_look_at + LOOK_PERIOD);
+        let looks = self
+            .live
+            .values()
+            .any(|live| !live.cgroup.outside().is_empty())
+            .then(|| self.adopted_look_at + LOOK_PERIOD);
         let lets_go = (!self.letting_go.is_empty()).then(|| Instant::now() + LET_GO_PERIOD);
         looks.into_iter().chain(lets_go).min()
     }

@@ -57,6 +57,8 @@ impl Driver {
             Op::RemoveProcess(id, request) => {
                 self.remove_process(peer, id, request).inspect(|_| self.count_process(id, false)).map(job_reply)
             }
+            Op::AddCgroup(id, request) => self.add_cgroup(peer, id, &request).map(job_reply),
+            Op::RemoveCgroup(id, request) => self.remove_cgroup(peer, id, &request).map(job_reply),
             Op::Release(id) => self.release(peer, id).map(job_reply),
             Op::Node(name, request) => return self.change_node(peer, name, request, reply),
             Op::Queues(request) => return self.change_queues(peer, request, reply),
@@ -77,7 +79,7 @@ impl Driver {
 
     fn add_counted(&mut self, peer: Peer, id: u64, request: ProcessRequest) -> Answer<Job> {
         if !self.live.contains_key(&id) {
-            return Err(self.cannot_enter(id, request.pid));
+            return Err(self.cannot_enter(id, &format!("process {}", request.pid)));
         }
         self.add_process(peer, id, request).inspect(|_| self.count_process(id, true))
     }

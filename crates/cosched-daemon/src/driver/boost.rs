@@ -26,6 +26,11 @@ pub(super) struct Boosts {
 }
 
 impl Boosts {
+    /// The job has another switch: the slot thread is told again.
+    pub(super) fn forget_switch(&mut self, id: u64) {
+        self.jobs.retain(|job| job.0 != id);
+    }
+
     /// Why arriving messages are not seen, or not those of some jobs, if that is so.
     pub(super) fn problem(&self) -> Option<Problem> {
         match self.arrivals.as_ref()? {

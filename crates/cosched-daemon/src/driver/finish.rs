@@ -16,7 +16,7 @@ use tokio::time::Instant;
 pub(super) const UNSEEN: &str = "it ended while no daemon was running";
 
 /// How long the slot thread may take to release an ended job's files.
-const LET_GO: Duration = Duration::from_millis(200);
+pub(super) const LET_GO: Duration = Duration::from_millis(200);
 
 impl Driver {
     /// The launcher saw the main process end. If no other processes are left, the job is over.
@@ -79,7 +79,7 @@ impl Driver {
         let peak = live.cgroup.memory_peak();
         let out_of_memory = self.state.jobs.get(&id).and_then(|record| out_of_memory(record, Some(&live)));
         self.watch.remove(id);
-        if is_late && live.cgroup.is_adopted() {
+        if is_late && !live.cgroup.outside().is_empty() {
             self.letting_go.push(live.cgroup.clone());
         } else if let Err(e) = live.cgroup.remove() {
             tracing::warn!(id, "an ended job's cgroup could not be removed: {e}");

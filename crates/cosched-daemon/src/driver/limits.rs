@@ -27,7 +27,11 @@ impl Driver {
     pub(super) fn check_limits(&self, peer: Peer, op: &Op) -> Answer<()> {
         let uid = match op {
             // Only an administrator registers for another user, without limits; the job counts for its owner from then on.
-            Op::Register(_) | Op::AddProcess(..) | Op::Resources(..) if !self.rights.is_admin(peer) => peer.uid,
+            Op::Register(_) | Op::AddProcess(..) | Op::AddCgroup(..) | Op::Resources(..)
+                if !self.rights.is_admin(peer) =>
+            {
+                peer.uid
+            }
             _ => return Ok(()),
         };
         let limits = &self.config.limits;
@@ -49,6 +53,7 @@ impl Driver {
                 over("record_bytes", used.record_bytes, 0, limits.record_bytes)?;
                 memory(used.memory_bytes, request.mem_bytes, &request.nodes)
             }
+            Op::AddCgroup(..) => over("jobs", self.used_by(uid).jobs, 1, limits.jobs),
             // One for each rank: the user's jobs need not be counted for it.
             Op::AddProcess(..) => over("processes", self.processes_of(uid), 1, limits.processes),
             Op::Resources(id, request) => {
@@ -62,9 +67,7 @@ impl Driver {
 
     /// `GET /v1/limits`
     pub(super) fn view_limits(&self, peer: Peer) -> api::LimitList {
-        let own = |id: &u64| self.state.jobs.get(id).is_some_and(|record| record.uid == peer.uid);
-        let live = self.live.iter().filter(|(id, _)| own(id));
-        let tasks_per_job = live.filter_map(|(_, live)| live.cgroup.tasks()).max().unwrap_or(0);
+        let tasks_per_job = self.live_of(peer.uid).filter_map(|live| live.cgroup.tasks()).max().unwrap_or(0);
         let (limits, used) = (&self.config.limits, Used { tasks_per_job, ..self.used_by(peer.uid) });
         let exempt = self.rights.is_admin(peer);
         let (places, budget) = &self.identity.inside;
@@ -99,6 +102,9 @@ impl Driver {
             used.waiting += u64::from(waits);
             used.memory_bytes = used.memory_bytes.saturating_add(memory_bytes);
         }
+        // What is adopted costs as much in a job as alone.
+        let cgroups = self.live_of(uid).map(|live| live.cgroup.annexes().len() as u64);
+        used.jobs += cgroups.sum::<u64>();
         let own = |record: &&Record| record.uid == uid;
         used.processes = self.processes_of(uid);
         let living = self.state.jobs.values().filter(own).filter(|record| !record.ended());
@@ -107,9 +113,12 @@ impl Driver {
     }
 
     fn processes_of(&self, uid: u32) -> u64 {
-        let own = |id: &u64| self.state.jobs.get(id).is_some_and(|record| record.uid == uid);
-        let live = self.live.iter().filter(|(id, _)| own(id));
-        live.map(|(_, live): (_, &Live)| u64::from(live.registered)).sum()
+        self.live_of(uid).map(|live| u64::from(live.registered)).sum()
+    }
+
+    fn live_of(&self, uid: u32) -> impl Iterator<Item = &Live> {
+        let own = move |id: &u64| self.state.jobs.get(id).is_some_and(|record| record.uid == uid);
+        self.live.iter().filter(move |(id, _)| own(id)).map(|(_, live)| live)
     }
 }
 

@@ -63,8 +63,8 @@ impl Driver {
         self.view_job(id)
     }
 
-    /// Why a process cannot enter a job that is not on this node.
-    pub(super) fn cannot_enter(&self, id: u64, pid: i32) -> ErrorBody {
+    /// Why a process or a cgroup cannot enter a job that is not on this node.
+    pub(super) fn cannot_enter(&self, id: u64, what: &str) -> ErrorBody {
         let node = &self.cluster.node;
         if let Err(why) = node.whose(JobId(id)) {
             return self.refusal(why);
@@ -79,7 +79,7 @@ impl Driver {
                 format!("`cosched show {id}` lists its nodes, and what it waits for."),
             ),
         };
-        conflict(format!("process {pid} cannot enter job {id}"), why, hint)
+        conflict(format!("{what} cannot enter job {id}"), why, hint)
     }
 
     /// `DELETE /v1/jobs/{id}/processes`: moves a process back to the origin of the job's first process.

@@ -5,6 +5,7 @@
 //! that is core's work.
 
 mod adopt;
+mod annex;
 mod answer;
 mod auto;
 mod boost;

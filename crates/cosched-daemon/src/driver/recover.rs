@@ -55,7 +55,9 @@ impl Driver {
         let unseen = !may_be_empty && !populated;
         let is_known = record.exit.is_some() || record.part.is_some_and(|part| part.closing);
         anyhow::ensure!(!unseen || !is_known, "it has no process left");
-        self.watch.add(record.id, &cgroup.events_path())?;
+        for of in cgroup.annexes().iter().chain([&cgroup]) {
+            self.watch.add(record.id, &of.events_path())?;
+        }
         let place = Place::found(record, &self.identity.cpus);
         self.live.insert(record.id, Live::of_record(cgroup, record, place));
         self.remember_place(record);
@@ -88,7 +90,12 @@ impl Driver {
     /// A cgroup without a record: it was made just before a crash, or the record is lost. Its processes, if any, run without slots.
     fn clear_orphan(&mut self, id: u64) {
         let Ok(cgroup) = self.machinery.tree.open_job(id) else { return };
-        // An adopted one is released: it existed before.
+        // What was adopted is released: it existed before.
+        for annex in cgroup.part(|_| true) {
+            if let Err(e) = annex.remove() {
+                tracing::warn!(id, "the marker of an adopted cgroup could not be removed: {e}");
+            }
+        }
         if !cgroup.is_adopted() && cgroup.populated().unwrap_or(true) {
             tracing::warn!(id, "a cgroup holds processes of a job that is not in the state; they run unscheduled");
             self.orphans.push((id, cgroup));

@@ -1,6 +1,6 @@
 //! What the daemon shows: jobs, events, the matrix, the machine, and its problems.
 
-use super::{Driver, usage};
+use super::{Driver, annex, usage};
 use crate::clock::now;
 use crate::privacy::Privacy;
 use crate::record::Record;
@@ -43,7 +43,8 @@ impl Driver {
             },
             own_policy: record.own_policy,
             cpus: record.cpus,
-            places: live.and_then(|live| live.place.list(&self.identity.cpus)),
+            // The CPUs of what is adopted are its owner's matter.
+            places: live.filter(|l| l.cgroup.outside().is_empty()).and_then(|l| l.place.list(&self.identity.cpus)),
             mem_bytes: record.mem_bytes,
             state: self.local_state(record),
             command: record.command.clone(),
@@ -72,6 +73,7 @@ impl Driver {
             chosen: live.filter(|_| planned.is_some_and(|p| p.auto && p.slot_share.is_none())).map(|l| l.chosen.view()),
             share_due: shares.map(|(due, _)| due),
             share_received: shares.map(|(_, received)| received),
+            cgroups: live.iter().flat_map(|l| l.cgroup.annexes()).map(|of| annex::shown(&of)).collect(),
             adopted: record.adopted.as_ref().map(crate::record::Adopted::view),
             outside_ms: live.map(|l| l.cgroup.switch_handle().slot_cpu_ns().1 / 1_000_000).filter(|ms| *ms > 0),
             boosts: Some(live.map_or(record.boosts, |l| l.cgroup.switch_handle().boosts())).filter(|count| *count > 0),

@@ -120,7 +120,7 @@ async fn a_change_whose_client_hangs_up_is_in_the_audit_log() {
 }
 
 /// Every request about job 7, and the driver's request for it.
-const OF_A_JOB: [(Method, &str, &str, &str); 12] = [
+const OF_A_JOB: [(Method, &str, &str, &str); 14] = [
     (Method::GET, "", "", "Show(7)"),
     (Method::GET, "/events", "", "Events(7)"),
     (Method::POST, "/exit", r#"{"exit":{"code":3}}"#, "Exit(7, ExitReport { exit: ExitStatus { code: Some(3)"),
@@ -131,6 +131,8 @@ const OF_A_JOB: [(Method, &str, &str, &str); 12] = [
     (Method::POST, "/resources", r#"{"cpus":3}"#, "Resources(7, "),
     (Method::POST, "/processes", r#"{"pid":5}"#, "AddProcess(7, "),
     (Method::DELETE, "/processes", r#"{"pid":5}"#, "RemoveProcess(7, "),
+    (Method::POST, "/cgroups", r#"{"cgroup":"/pod"}"#, "AddCgroup(7, "),
+    (Method::DELETE, "/cgroups", r#"{"cgroup":"/pod"}"#, "RemoveCgroup(7, "),
     (Method::POST, "/policy", r#"{"policy":"local"}"#, "Policy(7, "),
     (Method::GET, "/wait?timeout_ms=0", "", "Wait(7)"),
 ];

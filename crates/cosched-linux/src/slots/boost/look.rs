@@ -90,7 +90,8 @@ impl Boost {
             if may_read_cpu && now_ns >= job.cpu_due_ns {
                 may_read_cpu = false;
                 job.cpu_due_ns = now_ns + CPU_PERIOD_NS;
-                seen.cpu_ns = usage_ns(&job.cpu_stat).unwrap_or(seen.cpu_ns);
+                let used = job.cpu_stats.iter().filter_map(usage_ns);
+                seen.cpu_ns = used.reduce(|all, more| all + more).unwrap_or(seen.cpu_ns);
             }
         }
     }

@@ -79,7 +79,8 @@ pub trait Chooser: Send {
 #[derive(Debug)]
 pub struct BoostJob {
     switch: Arc<JobSwitch>,
-    cpu_stat: File,
+    /// Of each of its cgroups.
+    cpu_stats: Vec<File>,
     cpu_due_ns: u64,
     sockets: Option<Arc<JobSockets>>,
     page: Option<WaitPage>,
@@ -97,8 +98,10 @@ impl BoostJob {
         page: Option<WaitPage>,
         periodic: bool,
     ) -> io::Result<BoostJob> {
-        let cpu_stat = File::open(job.v2_dir().join("cpu.stat"))?;
-        Ok(BoostJob { switch: job.switch_handle(), cpu_stat, cpu_due_ns: 0, sockets, page, periodic })
+        let open = |job: &JobCgroup| File::open(job.v2_dir().join("cpu.stat"));
+        let mut cpu_stats = vec![open(job)?];
+        cpu_stats.extend(job.annexes().iter().filter_map(|annex| open(annex).ok()));
+        Ok(BoostJob { switch: job.switch_handle(), cpu_stats, cpu_due_ns: 0, sockets, page, periodic })
     }
 }
 

@@ -1,0 +1,71 @@
+//! Cgroups on several nodes as one gang, as the plug-in for Kubernetes asks for it: in the same slots on all nodes (decision 0077).
+
+use cosched_api::{CgroupRequest, Job, JobRequest, JobState, NodeResources, OnNodeLoss};
+use cosched_tests::cluster::jobs::SPIN;
+use cosched_tests::cluster::{Cluster, Node, needs};
+use cosched_tests::service::Service;
+use cosched_tests::wait_until;
+use std::time::Duration;
+
+/// Asks for the gang as each node's plug-in does, and puts the node's pod into it.
+fn enter(node: &Node, pod: &Service) -> Job {
+    let request = JobRequest {
+        command: vec!["pods of ns/solver".to_owned()],
+        name: Some("ns/solver".to_owned()),
+        once: true,
+        on_node_loss: Some(OnNodeLoss::Keep),
+        nodes: node.names().into_iter().map(|name| NodeResources { name, ..NodeResources::default() }).collect(),
+        ..JobRequest::default()
+    };
+    let id = node.client().register(&request).unwrap().id;
+    // Its part may begin a moment later than the answer comes.
+    let request = CgroupRequest { cgroup: pod.path() };
+    assert!(
+        wait_until(|| node.client().add_cgroup(id, &request).is_ok()),
+        "{:?}",
+        node.client().add_cgroup(id, &request)
+    );
+    node.client().job(id).unwrap()
+}
+
+#[test]
+fn pods_of_two_nodes_take_the_same_slots() {
+    if !needs(&["etcd", "openssl"]) {
+        return;
+    }
+    let mut cluster = Cluster::met(2, "");
+    let mut pods = [Service::new(SPIN), Service::new(SPIN)];
+    let jobs = [0, 1].map(|n| enter(cluster.node(n), &pods[n]));
+    let id = jobs[0].id;
+    assert!(jobs[1].id == id && jobs[1].cgroups == [pods[1].path()], "{jobs:?}");
+    let rival = cluster.gang(&[0, 1], SPIN, &[]);
+    assert!(pods.iter().all(Service::is_switched), "{:?}", cluster.node(0).job(id));
+    // If a switch happened between the checks, they tell nothing.
+    let (mut same, mut differ, mut frozen) = (0, 0, 0);
+    while same + differ < 150 {
+        let (before, there, after) = (pods[0].is_frozen(), pods[1].is_frozen(), pods[0].is_frozen());
+        if before == after {
+            *(if there == before { &mut same } else { &mut differ }) += 1;
+            frozen += u32::from(before);
+        }
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    assert!(differ * 10 < same && frozen > 15 && frozen < 135, "{same} alike ({frozen} frozen), {differ} not");
+
+    // One node's daemon is killed: its pod runs, and is in the gang again with the next daemon.
+    assert!(wait_until(|| pods[1].is_frozen()));
+    cluster.node_mut(1).kill_daemon();
+    assert!(wait_until(|| pods[1].runs()), "it stays frozen");
+    cluster.node_mut(1).restart();
+    assert!(wait_until(|| cluster.node(1).job(id).cgroups == [pods[1].path()]), "{}", cluster.node(1).log());
+    assert!(wait_until(|| pods[1].is_switched()));
+
+    // One that goes leaves the other in its slots, and one that comes back finds the gang.
+    pods[1].end();
+    assert!(wait_until(|| cluster.node(1).job(id).cgroups.is_empty()) && pods[0].is_switched());
+    pods[1] = Service::new(SPIN);
+    assert_eq!(enter(cluster.node(1), &pods[1]).id, id);
+    pods.iter_mut().for_each(Service::end);
+    assert!(wait_until(|| cluster.all_say(id, JobState::Ended)), "the last one has ended");
+    cluster.end(0, &[rival]);
+}
