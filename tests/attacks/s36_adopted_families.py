@@ -1,5 +1,5 @@
 """A adopts a process whose children come and go by the thousand: the daemon, which moved descendants until it found none that was new to it,
-answered nobody any more. And A lets a process wait to be adopted, makes it another job meanwhile, which root suspends: when the first job began, it
+answered nobody any more. And B (A may move no more within this minute) lets a process wait to be adopted, makes it another job meanwhile, which root suspends: when the first job began, it
 took the process out of the second one.
 
 Must hold: others are answered, whether A is refused or not; what root has suspended stays so.
@@ -44,16 +44,16 @@ def families(lab):
 
 
 def suspended(lab):
-    first = lab.a.detach("--", "sleep", "1000")
-    sleeper = lab.a.popen(["sleep", "1000"])
+    first = lab.b.detach("--", "sleep", "1000")
+    sleeper = lab.b.popen(["sleep", "1000"])
     hatch = json.dumps({"command": ["hatch"], "pid": 0, "adopt": {"pid": sleeper.pid}, "after": [{"job": first}]})
-    waiting = lab.a.run([PYTHON, "-c", POST, hatch])
+    waiting = lab.b.run([PYTHON, "-c", POST, hatch])
     assert waiting.stdout.startswith("20"), waiting
-    made = lab.a.run([PYTHON, "-c", POST, json.dumps({"command": ["second"], "pid": 0, "adopt": {"pid": sleeper.pid}})])
+    made = lab.b.run([PYTHON, "-c", POST, json.dumps({"command": ["second"], "pid": 0, "adopt": {"pid": sleeper.pid}})])
     assert made.stdout.startswith("20"), made
     second = json.loads(made.stdout.split(" ", 1)[1])["id"]
     assert lab.root.cosched("suspend", str(second)).returncode == 0
-    assert lab.a.cosched("kill", "-s", "KILL", str(first)).returncode == 0
+    assert lab.b.cosched("kill", "-s", "KILL", str(first)).returncode == 0
     number = json.loads(waiting.stdout.split(" ", 1)[1])["id"]
     assert wait_until(lambda: lab.job(number)["state"] in ("ended", "lost", "running")), lab.job(number)
     assert lab.pids(second) == [sleeper.pid], f"root has suspended it, and it is in {lab.job(number)}"

@@ -36,7 +36,7 @@ const MEMBERS_MAX: usize = 128;
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// The page's address in browsers: https://HOST[:PORT]
+    /// The page's address in browsers: https://HOST or https://HOST:PORT
     #[arg(long, value_name = "URL", value_parser = origin, help_heading = HEADING)]
     origin: Option<String>,
     /// The user that the reverse proxy runs as; no other user can connect
