@@ -110,10 +110,13 @@ impl Drop for Uncontrolled {
             let below = descendants(keeper);
             below.into_iter().chain([keeper]).for_each(|pid| procs::signal(pid, Signal::KILL));
         }
-        let daemons = self.of_ours("coschedd", "");
-        daemons.iter().for_each(|daemon| procs::signal(*daemon, Signal::KILL));
-        // One that has not ended yet writes into the home while it is removed, which then is left.
-        wait_until(|| daemons.iter().all(|daemon| matches!(procs::state(*daemon), None | Some('Z'))));
+        // A daemon that has not ended yet writes into the home while it is removed, which then is left; and a launcher whose `timeout` or keeper was
+        // killed starts one, to report that.
+        wait_until(|| {
+            let left: Vec<i32> = ["cosched", "coschedd"].iter().flat_map(|name| self.of_ours(name, "")).collect();
+            left.iter().for_each(|pid| procs::signal(*pid, Signal::KILL));
+            left.is_empty()
+        });
     }
 }
 
