@@ -1,5 +1,6 @@
 """What the reproductions share: a journal of finished runs, the commit that they are of, numbers for a file."""
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -51,3 +52,23 @@ def rounded(part):
     if isinstance(part, list):
         return [rounded(value) for value in part]
     return float(f"{part:.6g}") if isinstance(part, float) else part
+
+
+def sized(document, folder, quick, full):
+    """The options of an experiment in the simulator that has a quick and a full size; the texts say what each is."""
+    parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", dest="size", action="store_const", const="quick", help=f"{quick} (default)")
+    size.add_argument("--full", dest="size", action="store_const", const="full", help=full)
+    parser.add_argument("--report", action="store_true", help="simulate nothing: report what is finished")
+    parser.add_argument("--publish", action="store_true", help="copy the report and results.json beside this script")
+    parser.add_argument("--cosched", type=pathlib.Path, default=ROOT / "target/release/cosched", metavar="PROGRAM", help="the simulator")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/experiments" / folder, metavar="FOLDER", help="where to work")
+    parser.set_defaults(size="quick")
+    return parser
+
+
+def has_simulator(options):
+    if not options.cosched.is_file():
+        print(f"reproduce: no simulator at {options.cosched}\n  why: it is not built\n  hint: cargo build --release -p cosched-cli", file=sys.stderr)
+    return options.cosched.is_file()

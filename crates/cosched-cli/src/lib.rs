@@ -32,6 +32,7 @@ mod slurm;
 mod state;
 mod table;
 mod target;
+mod timely;
 mod top;
 mod trace;
 mod web;

@@ -245,7 +245,7 @@ mod tests {
 
         // The next daemon finds what is left, whatever became of this one.
         let found = tree.open_job(3).unwrap();
-        assert_eq!(found.annexes().len(), 2, "its marker stays until nobody can freeze it");
+        assert_eq!(found.annexes().len(), 2, "its marker stays until it cannot be frozen any more");
         gone[0].remove().unwrap();
         assert_eq!(tree.open_job(3).unwrap().annexes().len(), 1);
     }

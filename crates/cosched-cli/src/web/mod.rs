@@ -15,6 +15,7 @@ pub(crate) use member::{MEMBER, member};
 use crate::context::Context;
 use crate::jobs;
 use crate::out::{Failure, print, print_json, say};
+use crate::timely::Timely;
 use ask::Ask;
 use clap::Args;
 use cosched_api::{ErrorBody, ErrorCode, SocketChoice};
@@ -180,7 +181,7 @@ fn accept<S: Send + 'static, A>(
 /// Handles one request, of which the first bytes may have been read already.
 fn connection<S: Read + Write + AsFd>(site: &Site, mut begun: &[u8], mut stream: S) -> io::Result<()> {
     set_socket_timeout(&stream, Timeout::Send, Some(SEND_TIME))?;
-    let head = http::read(&mut begun.by_ref().chain(Timely::new(&mut stream, HEAD_TIME)))?;
+    let head = http::read(&mut begun.by_ref().chain(within(&mut stream, HEAD_TIME)))?;
     let mut request = match head {
         Ok(request) => request,
         Err(status) => return http::answer(&mut stream, &http::Answer::text(status, "This is not a request.\n")),
@@ -191,7 +192,7 @@ fn connection<S: Read + Write + AsFd>(site: &Site, mut begun: &[u8], mut stream:
     }
     let is_run = request.method == "POST" && request.path == ask::RUNS;
     let bytes_max = if is_run { ask::BYTES_MAX } else { BODY_BYTES_MAX };
-    let mut rest = begun.chain(Timely::new(&mut stream, BODY_TIME));
+    let mut rest = begun.chain(within(&mut stream, BODY_TIME));
     if let Err(status) = http::body(&mut rest, &mut request, bytes_max)? {
         let why = format!("it has more than {} KiB", bytes_max >> 10);
         let answer = json_error(status, "the request is too large", &why, "Send less: a part of the trace.");
@@ -205,57 +206,19 @@ fn connection<S: Read + Write + AsFd>(site: &Site, mut begun: &[u8], mut stream:
     }
 }
 
+fn within<S: AsFd>(stream: S, time: Duration) -> Timely<S> {
+    Timely::new(stream, Instant::now() + time)
+}
+
 /// Answers before the request is read. What is still sent is taken, within bounds: a connection with unread data takes its answer with it when it is closed.
 fn refuse<S: Read + Write + AsFd>(stream: &mut S, answer: &http::Answer) -> io::Result<()> {
     http::answer(stream, answer)?;
     rustix::net::shutdown(&*stream, rustix::net::Shutdown::Write)?;
-    io::copy(&mut Timely::new(stream, BODY_TIME).take(UNREAD_BYTES_MAX), &mut io::sink()).map(drop)
+    io::copy(&mut within(stream, BODY_TIME).take(UNREAD_BYTES_MAX), &mut io::sink()).map(drop)
 }
 
-/// Reads until a time, however slowly bytes arrive.
-struct Timely<'a, S> {
-    stream: &'a mut S,
-    deadline: Instant,
-}
-
-impl<S> Timely<'_, S> {
-    fn new(stream: &mut S, time: Duration) -> Timely<'_, S> {
-        Timely { stream, deadline: Instant::now() + time }
-    }
-}
-
-impl<S: Read + AsFd> Read for Timely<'_, S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        // Zero is refused as a timeout.
-        set_socket_timeout(&*self.stream, Timeout::Recv, Some(left.max(Duration::from_millis(1))))?;
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { self.stream.read(buffer) }
-    }
-}
-
-/// A refusal in the form of the daemon's.
 fn json_error(status: u16, what: &str, why: &str, hint: &str) -> http::Answer {
     let [what, why, hint] = [what, why, hint].map(str::to_owned);
     let body = ErrorBody { code: ErrorCode::Internal, what, why, hint };
     http::Answer { status, ..http::Answer::json(&body) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpStream;
-
-    #[test]
-    fn what_arrives_slowly_is_read_until_its_time_is_over() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut stream, _) = listener.accept().unwrap();
-        sender.write_all(b"GET").unwrap();
-        let mut timely = Timely::new(&mut stream, Duration::from_secs(60));
-        let mut bytes = [0; 8];
-        assert_eq!(timely.read(&mut bytes).unwrap(), 3);
-        timely.deadline = Instant::now();
-        sender.write_all(b" /").unwrap();
-        assert!(timely.read(&mut bytes).is_err(), "though there is something to read");
-    }
 }

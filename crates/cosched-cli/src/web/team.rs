@@ -6,7 +6,7 @@
 use super::guard::refusal;
 use super::http::{self, Answer, Request};
 use super::member::{MEMBER, account, send};
-use super::{HEAD_TIME, SEND_TIME, Timely, accept, refuse};
+use super::{HEAD_TIME, SEND_TIME, accept, refuse, within};
 use crate::context::Context;
 use crate::jobs;
 use crate::out::{EXIT_FORBIDDEN, Failure, print, print_json, say};
@@ -173,7 +173,7 @@ impl Team {
             let hint = format!("Open {}.", self.origin);
             return refuse(&mut stream, &refusal("this socket is for the reverse proxy alone", &hint));
         }
-        let request = match http::read(&mut Timely::new(&mut stream, HEAD_TIME))? {
+        let request = match http::read(&mut within(&mut stream, HEAD_TIME))? {
             Ok(request) => request,
             Err(status) => return refuse(&mut stream, &Answer::text(status, "This is not a request.\n")),
         };

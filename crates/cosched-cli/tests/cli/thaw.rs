@@ -2,7 +2,9 @@
 
 use crate::fake::{Fake, Place, ended, until};
 use crate::run::start_ready;
+use cosched_api::Job;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 
 /// A cgroup for a job, which a daemon would have made.
 struct Cgroup {
@@ -67,6 +69,15 @@ fn script(place: &Place) -> String {
     format!("echo ready; until [ -e {} ]; do sleep 0.05; done; exit 6", place.path("go").display())
 }
 
+/// It is thawed, and a further daemon that knows the job is told of its end.
+fn runs_to_its_end(cgroup: &Cgroup, place: &Place, jobs: Vec<Job>, child: &mut Child) {
+    until("the thaw", || !cgroup.is_frozen());
+    let next = Fake::start(&place.socket);
+    next.state().jobs = jobs;
+    std::fs::write(place.path("go"), "").unwrap();
+    assert_eq!(ended(child).code(), Some(6));
+}
+
 #[test]
 fn the_launcher_thaws_its_job_when_the_daemon_dies() {
     // A job's processes are in its `gang`, those of an adopted cgroup in itself.
@@ -79,11 +90,7 @@ fn the_launcher_thaws_its_job_when_the_daemon_dies() {
         cgroup.freeze();
         let jobs = fake.state().jobs.clone();
         drop(fake);
-        until("the thaw", || !cgroup.is_frozen());
-        let next = Fake::start(&place.socket);
-        next.state().jobs = jobs;
-        std::fs::write(place.path("go"), "").unwrap();
-        assert_eq!(ended(&mut child).code(), Some(6));
+        runs_to_its_end(&cgroup, &place, jobs, &mut child);
     }
 }
 
@@ -108,9 +115,5 @@ fn the_launcher_thaws_nothing_while_the_next_daemon_listens() {
     std::thread::sleep(std::time::Duration::from_millis(600));
     assert!(cgroup.is_frozen());
     drop(second);
-    until("the thaw", || !cgroup.is_frozen());
-    let third = Fake::start(&place.socket);
-    third.state().jobs = jobs;
-    std::fs::write(place.path("go"), "").unwrap();
-    assert_eq!(ended(&mut child).code(), Some(6));
+    runs_to_its_end(&cgroup, &place, jobs, &mut child);
 }

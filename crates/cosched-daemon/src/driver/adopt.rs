@@ -326,7 +326,7 @@ impl Driver {
         moved.map_err(|e| failed(format!("job {} could not be adopted", record.id), e))
     }
 
-    fn move_time_max(&self) -> Duration {
+    pub(super) fn move_time_max(&self) -> Duration {
         MOVE_TIME_MAX.min(self.config.cluster.node_lease / 5)
     }
 
@@ -352,9 +352,8 @@ impl Driver {
         uid: u32,
         cgroup: &JobCgroup,
         origin: &Origin,
-        limit: Option<Duration>,
+        limit: Duration,
     ) -> Result<(), TreeError> {
-        let limit = limit.unwrap_or_else(|| self.move_time_max());
         self.move_times.count(uid, || self.machinery.tree.send_all_back(cgroup, origin, limit))
     }
 
@@ -420,7 +419,7 @@ impl Driver {
                 refuse(ErrorCode::Conflict, what(), "the cgroup that it came from no longer exists", hint)
             })?;
             let limit = self.move_time(peer)?;
-            self.send_all_back(peer.uid, &live.cgroup, &origin, Some(limit)).map_err(|e| internal(what(), e))?;
+            self.send_all_back(peer.uid, &live.cgroup, &origin, limit).map_err(|e| internal(what(), e))?;
         } else if let Err(e) = live.cgroup.note_released() {
             tracing::warn!(id, "a rule may adopt it again when the daemon is started again: {e}");
         }

@@ -94,7 +94,8 @@ impl Driver {
             match (adoption, &record.origin) {
                 // What was to become a job continues as before.
                 (Some(_), Some(origin)) => {
-                    if let Err(e) = self.send_all_back(record.uid, &cgroup, &origin.into(), None) {
+                    let limit = self.move_time_max();
+                    if let Err(e) = self.send_all_back(record.uid, &cgroup, &origin.into(), limit) {
                         tracing::warn!(id = record.id, "what was not adopted could not be moved back: {e}");
                     }
                 }

@@ -2,11 +2,13 @@
 
 use super::zmtp;
 use crate::out::{EXIT_REFUSED, Failure, say};
+use crate::timely::{Timely, left};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fmt;
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -52,66 +54,13 @@ impl FromStr for Endpoint {
     }
 }
 
-trait Wire: Read + Write {
-    /// Sets the limit of the next read and write.
-    fn limit(&self, limit: Duration) -> io::Result<()>;
-}
+trait Wire: Read + Write + AsFd {}
 
-impl Wire for TcpStream {
-    fn limit(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit)).and_then(|()| self.set_write_timeout(Some(limit)))
-    }
-}
-
-impl Wire for UnixStream {
-    fn limit(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit)).and_then(|()| self.set_write_timeout(Some(limit)))
-    }
-}
-
-/// A stream that fails when the time is over, however little each call waits.
-struct Bounded {
-    wire: Box<dyn Wire>,
-    until: Instant,
-}
-
-impl Bounded {
-    fn within<T>(&mut self, call: impl FnOnce(&mut dyn Wire) -> io::Result<T>) -> io::Result<T> {
-        self.wire.limit(left(self.until)?)?;
-        call(&mut *self.wire).map_err(|error| match error.kind() {
-            ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
-            _ => error,
-        })
-    }
-}
-
-impl Read for Bounded {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.within(|wire| wire.read(bytes))
-    }
-}
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.within(|wire| wire.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The time that is left.
-fn left(until: Instant) -> io::Result<Duration> {
-    until
-        .checked_duration_since(Instant::now())
-        .filter(|left| !left.is_zero())
-        .ok_or_else(|| ErrorKind::TimedOut.into())
-}
+impl<S: Read + Write + AsFd> Wire for S {}
 
 /// A scheduler that has been greeted.
 pub(super) struct Scheduler {
-    stream: Bounded,
+    stream: Timely<Box<dyn Wire>>,
     endpoint: Endpoint,
     patience: Duration,
 }
@@ -121,14 +70,14 @@ impl Scheduler {
     pub(super) fn connect(endpoint: &Endpoint, patience: Duration) -> Result<Scheduler, Failure> {
         let until = Instant::now() + patience;
         let wire = wire(endpoint, until).map_err(|error| failure(endpoint, patience, &error, true))?;
-        let mut stream = Bounded { wire, until };
+        let mut stream = Timely::new(wire, until);
         zmtp::greet(&mut stream).map_err(|error| failure(endpoint, patience, &error, true))?;
         Ok(Scheduler { stream, endpoint: endpoint.clone(), patience })
     }
 
     /// Sends a message and returns the answer.
     pub(super) fn ask(&mut self, message: &str) -> Result<Vec<u8>, Failure> {
-        self.stream.until = Instant::now() + self.patience;
+        self.stream.set_deadline(Instant::now() + self.patience);
         let answer = zmtp::request(&mut self.stream, message.as_bytes());
         answer.map_err(|error| failure(&self.endpoint, self.patience, &error, false))
     }

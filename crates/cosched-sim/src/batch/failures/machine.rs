@@ -13,11 +13,14 @@ pub fn simulate_failing(
     policy: Policy,
     failures: &Failures,
 ) -> Option<(Schedule, FailureReport)> {
-    let lasts_us = |work_us: u64| failures.checkpoint.map_or(work_us, |each| each.lasts_us(work_us));
-    let with_checkpoints =
-        |job: &BatchJob| BatchJob { run_us: lasts_us(job.run_us), estimate_us: lasts_us(job.estimate_us), ..*job };
+    let nodes = Nodes::new(jobs, procs, failures);
+    let with_checkpoints = |job: &BatchJob| BatchJob {
+        run_us: nodes.lasts_us(job.run_us),
+        estimate_us: nodes.lasts_us(job.estimate_us),
+        ..*job
+    };
     let mut machine = Machine::new(jobs.iter().map(with_checkpoints).collect(), procs, policy);
-    machine.nodes = Some(Nodes::new(jobs, procs, failures));
+    machine.nodes = Some(nodes);
     machine.run(EventOrder::All);
     let (mut schedule, nodes) = (machine.schedule, machine.nodes?);
     if nodes.are_too_many() {
@@ -78,8 +81,8 @@ impl Machine {
             state.kept_us += kept_us;
             state.left_us -= kept_us;
             state.left_estimate_us -= kept_us;
-            let lasts_us = |work_us: u64| nodes.checkpoint.map_or(work_us, |each| each.lasts_us(work_us));
-            (spec.run_us, spec.estimate_us) = (lasts_us(state.left_us), lasts_us(state.left_estimate_us));
+            let (left_us, left_estimate_us) = (state.left_us, state.left_estimate_us);
+            (spec.run_us, spec.estimate_us) = (nodes.lasts_us(left_us), nodes.lasts_us(left_estimate_us));
             self.queue.push(job, spec);
         } else {
             state.is_given_up = true;

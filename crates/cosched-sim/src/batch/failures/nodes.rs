@@ -80,6 +80,11 @@ impl Nodes {
         }
     }
 
+    /// How long work takes with its checkpoints.
+    pub(super) fn lasts_us(&self, work_us: u64) -> u64 {
+        self.checkpoint.map_or(work_us, |each| each.lasts_us(work_us))
+    }
+
     /// Whether there were more outages than a run may have.
     pub(in crate::batch) fn are_too_many(&self) -> bool {
         self.count > OUTAGES_MAX
