@@ -5,7 +5,6 @@ use cosched_tests::cluster::jobs::SPIN;
 use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::service::Service;
 use cosched_tests::wait_until;
-use std::time::Duration;
 
 /// Asks for the gang as each node's plug-in does, and puts the node's pod into it.
 fn enter(node: &Node, pod: &Service) -> Job {
@@ -33,24 +32,34 @@ fn pods_of_two_nodes_take_the_same_slots() {
     if !needs(&["etcd", "openssl"]) {
         return;
     }
-    let mut cluster = Cluster::met(2, "");
+    // Else a node lends its idle CPU to a gang that has no turn, by itself.
+    let mut cluster = Cluster::met(2, "sharing = \"strict\"\n");
     let mut pods = [Service::new(SPIN), Service::new(SPIN)];
     let jobs = [0, 1].map(|n| enter(cluster.node(n), &pods[n]));
     let id = jobs[0].id;
     assert!(jobs[1].id == id && jobs[1].cgroups == [pods[1].path()], "{jobs:?}");
     let rival = cluster.gang(&[0, 1], SPIN, &[]);
     assert!(pods.iter().all(Service::is_switched), "{:?}", cluster.node(0).job(id));
-    // If a switch happened between the checks, they tell nothing.
-    let (mut same, mut differ, mut frozen) = (0, 0, 0);
-    while same + differ < 150 {
-        let (before, there, after) = (pods[0].is_frozen(), pods[1].is_frozen(), pods[0].is_frozen());
-        if before == after {
-            *(if there == before { &mut same } else { &mut differ }) += 1;
-            frozen += u32::from(before);
-        }
-        std::thread::sleep(Duration::from_millis(7));
-    }
-    assert!(differ * 10 < same && frozen > 15 && frozen < 135, "{same} alike ({frozen} frozen), {differ} not");
+    // By the load of what else runs on the machine, the cycle has turns in which neither gang runs. If a switch happened between
+    // the checks, they tell nothing.
+    let (mut both, mut neither, mut differ) = (0, 0, 0);
+    assert!(
+        wait_until(|| {
+            let (before, there, after) = (pods[0].is_frozen(), pods[1].is_frozen(), pods[0].is_frozen());
+            if before == after {
+                *(if there != before {
+                    &mut differ
+                } else if there {
+                    &mut neither
+                } else {
+                    &mut both
+                }) += 1;
+            }
+            both >= 40 && neither >= 40
+        }),
+        "{both} running together, {neither} frozen together, {differ} not alike"
+    );
+    assert!(differ * 10 < both.min(neither), "{both} running together, {neither} frozen together, {differ} not alike");
 
     // One node's daemon is killed: its pod runs, and is in the gang again with the next daemon.
     assert!(wait_until(|| pods[1].is_frozen()));

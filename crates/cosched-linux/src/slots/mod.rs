@@ -71,7 +71,7 @@ struct Shared {
 /// The running slot thread, with the idle probe. Dropping it stops it, which releases every job.
 pub struct SlotThread {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Worker>>,
     priority: Result<i32, String>,
     tables: AtomicU64,
     /// The last table that was installed.
@@ -107,6 +107,7 @@ impl SlotThread {
             // The owner waits for this message, so the receiver exists.
             let _ = tell.send(raise_priority(config.priority));
             worker.run();
+            worker
         })?;
         let priority = told.recv().unwrap_or_else(|_| Err("the slot thread died at its start".into()));
         Ok(SlotThread {
@@ -227,7 +228,9 @@ impl SlotThread {
         self.shared.wake();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been printed, and its jobs were released while unwinding.
-            let _ = thread.join();
+            // What it had is dropped here: the kernel removes the ended probe from /proc in a loop that waits for those that read it, and at
+            // real-time priority keeps them from the CPU, up to a second long.
+            drop(thread.join());
         }
     }
 }
@@ -254,4 +257,47 @@ fn raise_priority(priority: i32) -> Result<i32, String> {
         Ok(()) => format!("real-time priority was refused ({e}); running at nice -20"),
         Err(_) => format!("real-time priority was refused ({e}); running at the ordinary priority"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::{Order, Phase};
+    use crate::switch::JobSwitch;
+    use cosched_core::Disposition;
+    use rustix::io::Errno;
+    use std::thread::{ThreadId, current};
+
+    /// Tells which thread drops it.
+    struct Dropped(mpsc::Sender<ThreadId>);
+
+    impl Mechanism for Dropped {
+        fn name(&self) -> &'static str {
+            "none"
+        }
+
+        fn order(&self) -> Order {
+            Order::OutgoingFirst
+        }
+
+        fn apply(&self, _: &JobSwitch, _: Disposition, _: u32, _: Phase) -> Result<(), Errno> {
+            Ok(())
+        }
+    }
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.send(current().id()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_the_thread_had_is_dropped_by_its_owner() {
+        let (tell, told) = mpsc::channel();
+        let slots = SlotThread::start(SlotConfig { priority: 0, beat: None }, Box::new(Dropped(tell))).unwrap();
+        slots.install(Table::empty());
+        assert!(slots.wait_installed(Duration::from_secs(10)));
+        slots.stop();
+        assert_eq!(told.recv(), Ok(current().id()));
+    }
 }
