@@ -1,4 +1,4 @@
-//! `cosched top` in a real pseudo terminal, against a real daemon. `script` (util-linux) makes the terminal, an
+//! `cosched top`, and `cosched demo`, in a real pseudo terminal, against a real daemon. `script` (util-linux) makes the terminal, an
 //! independent terminal emulator tells what is on the screen.
 
 use cosched_api::{Class, JobState};
@@ -322,4 +322,30 @@ fn a_cluster_is_seen_and_steered_from_any_of_its_nodes() {
     }
     assert!(cluster.all_say(other, JobState::Running));
     cluster.end(2, &[other]);
+}
+
+#[test]
+fn the_demo_draws_over_what_it_drew() {
+    if !needs_root() {
+        return;
+    }
+    let Some(program) = cosched_tests::program("barrier-threads") else { return };
+    let d = Daemon::start("slot_length = \"50ms\"\n");
+    let script = format!(
+        "stty rows 40 cols 100; \"$TOP\" demo --seconds 0.5 --jobs 2 --policies gang --program {program}; echo code=$?; stty -a"
+    );
+    let screen = Screen::with(&d.socket(), (40, 100), &script);
+    let (mut pictures, mut doubled) = (0, String::new());
+    while !screen.text().contains("code=") && pictures < 3000 {
+        let text = screen.text();
+        pictures += 1;
+        if text.matches("cosched gang  ").count() > 1 || text.contains("\\u{") {
+            doubled = text;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(doubled.is_empty(), "{doubled}");
+    let text = screen.ended();
+    assert!(text.contains("code=0") && text.contains("SLOWDOWN") && !text.contains("job 1: "), "{text}");
+    assert!(!text.contains("\\u{"), "{text}");
 }

@@ -132,7 +132,17 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 
 /// Draws a picture over the previous one: cursor home, each line cleared to its end, and everything below cleared. No flicker.
 pub(crate) fn draw(text: &str) -> Result<(), Failure> {
-    write(&format!("\x1b[H{}\x1b[J", harmless(text).replace('\n', "\x1b[K\n")))
+    write(&picture("\x1b[H", text))
+}
+
+/// The same over the last `lines` lines.
+pub(crate) fn draw_over(lines: usize, text: &str) -> Result<(), Failure> {
+    let up = if lines > 0 { format!("\x1b[{lines}A\r") } else { "\r".to_owned() };
+    write(&picture(&up, text))
+}
+
+fn picture(place: &str, text: &str) -> String {
+    format!("{place}{}\x1b[J", harmless(text).replace('\n', "\x1b[K\n"))
 }
 
 /// Writes data. A closed pipe (`cosched ps | head -1`) ends the command quietly.
@@ -256,6 +266,7 @@ mod tests {
         assert_eq!(plain(&plain("\x1b")), plain("\x1b"), "twice is as once");
         assert_eq!(harmless("\x1b[32mok\x1b[0m\n\t"), "\x1b[32mok\x1b[0m\n\t");
         assert_eq!(harmless("\x1b]0;title\x07\x1b[2J\x1b[1;"), "\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{1b}[1;");
+        assert_eq!(picture("\x1b[2A\r", "a\x1b[2Jb\n"), "\x1b[2A\ra\\u{1b}[2Jb\x1b[K\n\x1b[J");
         assert_eq!(harmless_bytes(b"\x1b[31mred\xff\n"), "\\u{1b}[31mred\u{fffd}\n");
         let refused = ClientError::Refused(cosched_api::ErrorBody {
             code: ErrorCode::Conflict,

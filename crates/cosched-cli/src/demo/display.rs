@@ -6,7 +6,7 @@ use super::report::{Results, arm_name, table};
 use crate::commands::matrix;
 use crate::context::Context;
 use crate::jobset::Look;
-use crate::out::{Failure, print, say, use_colour};
+use crate::out::{Failure, draw_over, print, say, use_colour};
 use cosched_api::{Client, Status};
 use std::io::{self, IsTerminal};
 
@@ -90,15 +90,13 @@ impl Display {
     }
 
     fn draw(&mut self, text: &str) -> Result<(), Failure> {
-        let up = if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
-        self.drawn = text.lines().count();
-        print(&format!("{up}\r{}\x1b[J", text.replace('\n', "\x1b[K\n")))
+        draw_over(std::mem::replace(&mut self.drawn, text.lines().count()), text)
     }
 
     fn erase(&mut self) -> Result<(), Failure> {
         match std::mem::take(&mut self.drawn) {
             0 => Ok(()),
-            lines => print(&format!("\x1b[{lines}A\r\x1b[J")),
+            lines => draw_over(lines, ""),
         }
     }
 }
