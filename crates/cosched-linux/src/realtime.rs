@@ -21,6 +21,11 @@ fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Ends the calling thread's real-time priority, which is always permitted.
+pub fn become_ordinary() {
+    let _ = set_policy(libc::SCHED_OTHER, 0);
+}
+
 /// While this lives, the calling thread has priority over everything of ordinary priority: for bounded work that others wait for.
 #[derive(Debug)]
 pub struct Ahead {
@@ -37,8 +42,7 @@ impl Ahead {
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        // Returning to ordinary priority is always permitted.
-        let _ = set_policy(libc::SCHED_OTHER, 0);
+        become_ordinary();
     }
 }
 

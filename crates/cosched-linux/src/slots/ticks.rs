@@ -96,6 +96,8 @@ impl Ticks {
                 drop(tell);
                 if may_run {
                     state.run(&state.on[CpuBits::index(cpu)]);
+                    // As the slot thread.
+                    realtime::become_ordinary();
                 }
             });
             ticks.threads.push(thread?);
