@@ -140,6 +140,32 @@ fn what_a_daemon_with_another_state_finds_is_released() {
 }
 
 #[test]
+fn all_together_are_no_larger_than_one_may_be() {
+    if !needs_root() {
+        return;
+    }
+    let d = Daemon::start(CONFIG);
+    let services = [Service::new(SPIN), Service::new(SPIN)];
+    for service in &services {
+        (0..600).for_each(|n| std::fs::create_dir(service.dir.join(n.to_string())).unwrap());
+    }
+    let id = together(&d, &[&services[0]]);
+    let refused = d.client().add_cgroup(id, &of(&services[1]));
+    assert!(format!("{refused:?}").contains("1200 cgroups"), "{refused:?}");
+    assert_eq!(code(refused), ErrorCode::Limit);
+    (0..600).for_each(|n| std::fs::remove_dir(services[1].dir.join(n.to_string())).unwrap());
+    d.client().add_cgroup(id, &of(&services[1])).unwrap();
+    // What grows afterwards goes, the largest first.
+    (0..600).for_each(|n| std::fs::create_dir(services[1].dir.join(n.to_string())).unwrap());
+    (600..700).for_each(|n| std::fs::create_dir(services[0].dir.join(n.to_string())).unwrap());
+    assert!(wait_until(|| cgroups(&d.client().job(id).unwrap()) == [services[1].path()]), "{}", d.log());
+    assert!(services[1].is_switched() && wait_until(|| services[0].runs()));
+    for service in &services {
+        (0..700).for_each(|n| drop(std::fs::remove_dir(service.dir.join(n.to_string()))));
+    }
+}
+
+#[test]
 fn what_may_not_be_a_part_is_refused_and_stays_where_it_is() {
     if !needs_root() {
         return;

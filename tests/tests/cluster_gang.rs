@@ -40,26 +40,27 @@ fn pods_of_two_nodes_take_the_same_slots() {
     assert!(jobs[1].id == id && jobs[1].cgroups == [pods[1].path()], "{jobs:?}");
     let rival = cluster.gang(&[0, 1], SPIN, &[]);
     assert!(pods.iter().all(Service::is_switched), "{:?}", cluster.node(0).job(id));
-    // By the load of what else runs on the machine, the cycle has turns in which neither gang runs. If a switch happened between
-    // the checks, they tell nothing.
+    // By the load of what else runs on the machine, the cycle has turns in which neither gang runs, and a new plan reaches one node up to a second
+    // later than the other: they are in step for a while at the latest after that. If a switch happened between the checks, they tell nothing.
     let (mut both, mut neither, mut differ) = (0, 0, 0);
-    assert!(
-        wait_until(|| {
-            let (before, there, after) = (pods[0].is_frozen(), pods[1].is_frozen(), pods[0].is_frozen());
-            if before == after {
-                *(if there != before {
-                    &mut differ
-                } else if there {
-                    &mut neither
-                } else {
-                    &mut both
-                }) += 1;
-            }
-            both >= 40 && neither >= 40
-        }),
-        "{both} running together, {neither} frozen together, {differ} not alike"
-    );
-    assert!(differ * 10 < both.min(neither), "{both} running together, {neither} frozen together, {differ} not alike");
+    let mut seen = Vec::new();
+    let in_step = wait_until(|| {
+        let (before, there, after) = (pods[0].is_frozen(), pods[1].is_frozen(), pods[0].is_frozen());
+        match (before == after, before, there) {
+            (false, ..) => (),
+            (_, true, true) => neither += 1,
+            (_, false, false) => both += 1,
+            _ => differ += 1,
+        }
+        let enough = both >= 40 && neither >= 40;
+        if enough && differ > 4 {
+            seen.push(std::mem::take(&mut differ));
+            (both, neither) = (0, 0);
+            return false;
+        }
+        enough
+    });
+    assert!(in_step, "{both} running together, {neither} frozen together, {differ} not alike, before {seen:?}");
 
     // One node's daemon is killed: its pod runs, and is in the gang again with the next daemon.
     assert!(wait_until(|| pods[1].is_frozen()));

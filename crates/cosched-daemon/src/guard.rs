@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
 
 /// The pause before the next try when the guard cannot be started.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
@@ -26,6 +27,8 @@ pub(crate) struct GuardKeeper {
     pub(crate) fences: PathBuf,
     /// The guard, and its pidfd in the event loop.
     guard: Option<(Guard, AsyncFd<OwnedFd>)>,
+    /// When the next try to start one is due, while there is none: the event loop asks again after each event.
+    retry_at: Instant,
     agent: Result<KernelAgent, String>,
 }
 
@@ -37,7 +40,7 @@ impl GuardKeeper {
         (beat, fences): (Arc<Beat>, PathBuf),
         agent: Result<KernelAgent, String>,
     ) -> GuardKeeper {
-        GuardKeeper { exe, paths, beat, fences, guard: None, agent }
+        GuardKeeper { exe, paths, beat, fences, guard: None, retry_at: Instant::now(), agent }
     }
 
     /// Resolves when the guard has died, or when it is time for the next try to start it.
@@ -45,7 +48,7 @@ impl GuardKeeper {
         match &self.guard {
             // An error here means that the descriptor is useless: a new guard is the right answer to that, too.
             Some((_, pidfd)) => drop(pidfd.readable().await),
-            None => tokio::time::sleep(RETRY).await,
+            None => tokio::time::sleep_until(self.retry_at).await,
         }
     }
 
@@ -56,6 +59,7 @@ impl GuardKeeper {
             // Its pidfd reported its end, so this only reaps it.
             let _ = dead.try_wait();
         }
+        self.retry_at = Instant::now() + RETRY;
         match self.spawn() {
             Ok(guard) => self.guard = Some(guard),
             Err(e) => tracing::error!("the guard {} could not be started: {e}", self.exe.display()),

@@ -64,6 +64,11 @@ impl Adoptee {
         number(&self.outer().join("pids.current"))
     }
 
+    /// How large it is.
+    pub fn size(&self) -> Size {
+        Size::of(&self.outer())
+    }
+
     /// Whether it contains a process.
     pub fn populated(&self) -> bool {
         let events = cgfile::read(&self.outer().join("cgroup.events")).unwrap_or_default();
@@ -89,10 +94,34 @@ impl Adoptee {
 impl JobCgroup {
     /// Why an adopted cgroup is larger by now than one that may be adopted: the kernel visits all that is in it at each switch.
     pub fn outgrown(&self, tasks_max: u64) -> Option<String> {
-        let dir = self.is_adopted().then(|| &self.dirs().outer)?;
+        self.is_adopted().then(|| self.size().excess(tasks_max))?
+    }
+
+    /// How large an adopted cgroup is.
+    pub fn size(&self) -> Size {
+        Size::of(&self.dirs().outer)
+    }
+}
+
+/// What the kernel visits of adopted cgroups at each switch. Without a pids controller no tasks are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size {
+    /// The cgroups below.
+    pub cgroups: u64,
+    /// Processes and threads.
+    pub tasks: u64,
+}
+
+impl Size {
+    fn of(dir: &Path) -> Size {
         let stat = cgfile::read(&dir.join("cgroup.stat")).unwrap_or_default();
         let cgroups = cgfile::keyed(&stat, "nr_descendants").unwrap_or(0);
-        let tasks = number(&dir.join("pids.current")).unwrap_or(0);
+        Size { cgroups, tasks: number(&dir.join("pids.current")).unwrap_or(0) }
+    }
+
+    /// Why that is more than a job may have, with at most this number of tasks.
+    pub fn excess(self, tasks_max: u64) -> Option<String> {
+        let Size { cgroups, tasks } = self;
         match () {
             () if cgroups > CGROUPS_MAX as u64 => {
                 Some(format!("it has {cgroups} cgroups below it, more than {CGROUPS_MAX}"))
@@ -100,6 +129,20 @@ impl JobCgroup {
             () if tasks > tasks_max => Some(format!("it has {tasks} processes and threads, more than {tasks_max}")),
             () => None,
         }
+    }
+}
+
+impl std::ops::Add for Size {
+    type Output = Size;
+
+    fn add(self, other: Size) -> Size {
+        Size { cgroups: self.cgroups + other.cgroups, tasks: self.tasks + other.tasks }
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
+        sizes.fold(Size::default(), |sum, size| sum + size)
     }
 }
 

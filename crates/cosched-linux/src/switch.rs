@@ -263,9 +263,10 @@ impl JobSwitch {
         }
         // All of them, also where one refuses.
         let all = self.files.freeze.iter().map(|file| put(file, if frozen { b"1" } else { b"0" }));
-        all.fold(Ok(()), Result::and)?;
-        self.frozen_written.store(u8::from(frozen), Relaxed);
-        Ok(())
+        let done = all.fold(Ok(()), Result::and);
+        // Where one has refused, the others have it.
+        self.frozen_written.store(if done.is_ok() { u8::from(frozen) } else { UNKNOWN }, Relaxed);
+        done
     }
 
     /// Freezes the gang for a slot of others. Each of its tasks has to run up to the point where it stops. For a few tasks that time is negligible;
@@ -343,6 +344,8 @@ impl JobSwitch {
         if self.stopped_by_signal.load(Relaxed) == u8::from(stop) {
             return Ok(());
         }
+        // Some have it already where an error ends this.
+        self.stopped_by_signal.store(UNKNOWN, Relaxed);
         let mut seen = 0;
         for _ in 0..4 {
             let count = self.signal_round(if stop { libc::SIGSTOP } else { libc::SIGCONT }, buffer)?;
@@ -397,7 +400,8 @@ impl JobSwitch {
 /// One write at the start of a control file. A removed cgroup is no error: it needs no switch.
 pub(crate) fn put(file: &File, value: &[u8]) -> Result<(), Errno> {
     match rustix::io::pwrite(file, value, 0) {
-        Ok(_) | Err(Errno::NODEV) => Ok(()),
+        // The latter where it was removed while the write waited.
+        Ok(_) | Err(Errno::NODEV | Errno::NOENT) => Ok(()),
         Err(e) => Err(e),
     }
 }

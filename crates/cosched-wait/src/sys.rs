@@ -33,6 +33,15 @@ pub(crate) fn cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// How often this thread has blocked; a system call. A yield is not among that.
+pub(crate) fn voluntary() -> u64 {
+    // SAFETY: all zeros is a valid rusage.
+    let mut used: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `used` is a place for one rusage; the call is async-signal-safe.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut used) };
+    used.ru_nvcsw as u64
+}
+
 /// A duration in the kernel's form.
 pub(crate) fn timespec(time_ns: u64) -> libc::timespec {
     let time = Duration::from_nanos(time_ns);

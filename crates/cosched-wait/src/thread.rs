@@ -1,7 +1,7 @@
 //! How one thread waits: its row of calls that found nothing, and the reaction to it.
 //!
 //! A row begins with the first call that finds nothing and ends with the first that finds something, with the end of the MPI call in which it is, or
-//! with a gap in which the thread computed. A gap in which it only waited in the queue of a CPU does not end it.
+//! with a gap in which the thread computed, or blocked by itself. A gap in which it only waited in the queue of a CPU does not end it.
 
 use crate::crowd::{self, Crowd, Queueing};
 use crate::descriptors::Descriptors;
@@ -78,6 +78,8 @@ struct Row {
     cpu_ns: Cell<u64>,
     cpu_at_ns: Cell<u64>,
     asleep_ns: Cell<u64>,
+    /// How often the thread had blocked at the row's begin, and after its last block here.
+    voluntary: Cell<u64>,
     /// Whether it blocked, and whether the last block ended by its time limit.
     blocked: Cell<bool>,
     timed_out: Cell<bool>,
@@ -364,11 +366,16 @@ impl Thread {
         if self.mode.get() == page::SPIN_YIELD { Verdict::Yield } else { Verdict::Block }
     }
 
+    /// Whether a gap since the last call ends the row.
     fn has_computed(&self, now_ns: u64) -> bool {
         let row = &self.row;
         let gap_ns = if row.asks.get() { GAP_NS } else { YIELD_GAP_NS };
         if self.depth.get() > 0 || now_ns - row.last_ns.get() <= gap_ns {
             return false;
+        }
+        if sys::voluntary() != row.voluntary.get() {
+            // It waited for something else by itself: a server that sleeps in epoll_wait and then asks once does not poll.
+            return true;
         }
         let cpu_ns = sys::cpu_ns();
         // Up to the last call it only polled, so it used at most that much.
@@ -390,6 +397,7 @@ impl Thread {
         row.cpu_ns.set(sys::cpu_ns());
         row.cpu_at_ns.set(now_ns);
         row.asleep_ns.set(0);
+        row.voluntary.set(sys::voluntary());
         row.blocked.set(false);
         row.timed_out.set(false);
         row.tells.set(false);
@@ -557,6 +565,7 @@ impl Thread {
         let now_ns = sys::now_ns();
         row.last_ns.set(now_ns);
         row.asleep_ns.set(row.asleep_ns.get() + now_ns - before_ns);
+        row.voluntary.set(sys::voluntary());
         self.add(Count::Blocks, 1);
         self.add(Count::BlockNs, now_ns - before_ns);
         self.add(Count::Timeouts, u64::from(result == 0));

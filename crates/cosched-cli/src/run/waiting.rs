@@ -10,6 +10,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The library's file.
+const SANITIZER: &str = "ASAN_OPTIONS";
 const LIBRARY: &str = "libcosched_wait.so";
 /// Preloaded in its place: it is beside the library, and loads it only into the programs that need it.
 const FRONT: &str = "libcosched_preload.so";
@@ -171,6 +172,7 @@ impl Plan {
     pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> =
             vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
+        all.extend(sanitizer(std::env::var_os(SANITIZER).unwrap_or_default()));
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
         all.extend(
@@ -181,6 +183,14 @@ impl Plan {
         );
         all
     }
+}
+
+/// Options of AddressSanitizer, which ends a program whose first library is not its own. `None` where the user has decided about that.
+fn sanitizer(own: OsString) -> Option<(String, OsString)> {
+    let check = "verify_asan_link_order";
+    let text = own.to_string_lossy();
+    let before = if text.is_empty() { String::new() } else { format!("{text}:") };
+    (!text.contains(check)).then(|| (SANITIZER.to_owned(), format!("{before}{check}=0").into()))
 }
 
 /// The environment of a command without a job: how to wait; without a plan, the user's preloaded libraries without ours.
@@ -312,6 +322,14 @@ mod tests {
 
     fn on(mode: WaitMode, spin_us: Option<u32>) -> Result<WaitOption, String> {
         Ok(WaitOption::On(Waiting { mode, spin_us }))
+    }
+
+    #[test]
+    fn programs_with_a_sanitizer_start_and_keep_their_options() {
+        let options = |own: &str| sanitizer(own.into()).map(|(_, options)| options);
+        assert_eq!(options(""), Some("verify_asan_link_order=0".into()));
+        assert_eq!(options("detect_leaks=0"), Some("detect_leaks=0:verify_asan_link_order=0".into()));
+        assert_eq!(options("verify_asan_link_order=1"), None);
     }
 
     #[test]

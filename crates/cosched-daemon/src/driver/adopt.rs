@@ -178,6 +178,11 @@ impl Driver {
     /// Opens what is to become the peer's job, and checks whether the peer has the right to adopt it.
     pub(super) fn adoption(&self, peer: Peer, adopt: &Adopt) -> Answer<(Option<Held>, Adoption)> {
         self.check_safety()?;
+        self.move_time(peer)?;
+        self.move_times.count(peer.uid, || self.examined(peer, adopt))
+    }
+
+    fn examined(&self, peer: Peer, adopt: &Adopt) -> Answer<(Option<Held>, Adoption)> {
         let from = adopt.from.clone();
         match (&adopt.cgroup, adopt.pid) {
             (Some(path), None) => Ok((None, self.adopt_cgroup(peer, Path::new(path), from)?)),
@@ -188,8 +193,7 @@ impl Driver {
                 match self.machinery.tree.own_cgroup_of(pid) {
                     Some(own) if self.may_have(peer, &own) => Ok((None, self.adopt_cgroup(peer, &own, from)?)),
                     _ => {
-                        self.move_time(peer)?;
-                        self.move_times.count(peer.uid, || self.check_family(peer, &held))?;
+                        self.check_family(peer, &held)?;
                         let adopted = Adopted { from, ..Adopted::default() };
                         Ok((Some(held), Adoption { cgroup: None, adopted, pid, quota: None }))
                     }
@@ -252,6 +256,7 @@ impl Driver {
         if !is_admin && adoptee.owner() != peer.uid {
             return Err(forbidden(&what, format!("it belongs to {}", user_name(adoptee.owner()))));
         }
+        check_tasks(&what, adoptee.tasks().unwrap_or(0), self.config.limits.tasks_per_job)?;
         let pids = adoptee.procs().map_err(|e| {
             let hint = "Adopt the cgroups below it, one by one.";
             refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), e.to_string(), hint)
@@ -261,10 +266,8 @@ impl Driver {
             Some((pid, facts)) => {
                 Err(forbidden(&what, format!("process {pid} in it runs as {}", user_name(facts.uid))))
             }
-            None => {
-                let tasks = adoptee.tasks().unwrap_or(pids.len() as u64);
-                check_tasks(&what, tasks, self.config.limits.tasks_per_job).map(|()| pids)
-            }
+            // Without a pids controller the kernel does not count them.
+            None => check_tasks(&what, pids.len() as u64, self.config.limits.tasks_per_job).map(|()| pids),
         }
     }
 
@@ -399,8 +402,12 @@ impl Driver {
         let record = self.changeable(peer, id)?;
         if self.live.get(&id).is_some_and(|live| !live.cgroup.annexes().is_empty()) {
             self.release_annexes(peer, &record)?;
-            self.settle(false);
-            return self.view_job(id);
+            // Processes that were moved into the job are released, too.
+            let has_moved = record.adopted.as_ref().is_some_and(|of| !of.released);
+            if !has_moved || self.live.get(&id).is_none_or(|live| !live.cgroup.populated().unwrap_or(true)) {
+                self.settle(false);
+                return self.view_job(id);
+            }
         }
         let live =
             self.live.get(&id).filter(|_| record.adopted.as_ref().is_some_and(|of| !of.released)).ok_or_else(|| {
@@ -455,6 +462,8 @@ impl Driver {
             return;
         }
         self.adopted_look_at = Instant::now();
+        let unread: Vec<u64> = std::mem::take(&mut self.unread).into_iter().collect();
+        self.emptied(&unread);
         self.look_at_annexes();
         // The guard puts them back when the daemon hangs, and systemd writes its own again.
         self.heed_quotas();
@@ -471,11 +480,8 @@ impl Driver {
 
     /// When the next of these checks is due, while there are adopted cgroups.
     pub(super) fn adopted_due(&self) -> Option<Instant> {
-        let looks = self
-            .live
-            .values()
-            .any(|live| !live.cgroup.outside().is_empty())
-            .then(|| self.adopted_look_at + LOOK_PERIOD);
+        let has_outside = || self.live.values().any(|live| !live.cgroup.outside().is_empty());
+        let looks = (!self.unread.is_empty() || has_outside()).then(|| self.adopted_look_at + LOOK_PERIOD);
         let lets_go = (!self.letting_go.is_empty()).then(|| Instant::now() + LET_GO_PERIOD);
         looks.into_iter().chain(lets_go).min()
     }

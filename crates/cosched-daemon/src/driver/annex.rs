@@ -9,14 +9,19 @@ use crate::clock::unix_ms;
 use crate::record::{Adopted, Record};
 use crate::refuse::{Answer, conflict, internal, not_found, refuse};
 use crate::rights::Peer;
+use crate::sizes;
 use crate::users::user_name;
 use cosched_api::{CgroupRequest, ErrorCode, Job};
 use cosched_cluster::wire::OnNodeLoss;
 use cosched_core::JobId;
 use cosched_linux::JobCgroup;
+use cosched_linux::adopt::{Adoptee, Size};
 use cosched_linux::annex::ANNEXES_MAX;
 use cosched_node::Input;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The limit on the bytes of the paths of a job's annexes.
+const PATHS_BYTES_MAX: u64 = 64 << 10;
 
 /// The path of an adopted cgroup, as users know it.
 pub(super) fn shown(cgroup: &JobCgroup) -> String {
@@ -39,12 +44,13 @@ impl Driver {
             None => (),
         }
         let adoptee = self.machinery.tree.adoptee(&path).map_err(adopt::conflict)?;
+        self.may_grow(id, &adoptee)?;
         let pids = self.check_adoptee(Peer { uid: record.uid, pid: None }, &adoptee)?;
         let what = || format!("{} could not enter job {id}", path.display());
         let live = self.live.get(&id).ok_or_else(|| internal(what(), "the job has no cgroup"))?;
         let annex = self.machinery.tree.annex(&live.cgroup, &adoptee).map_err(|e| adopt::failed(what(), e))?;
         if let Err(e) = self.watch.add(id, &annex.events_path()) {
-            self.part(id, |of| of.v2_path_relative() == path);
+            self.part(&[id], |of| of.v2_path_relative() == path);
             return Err(internal(what(), e));
         }
         self.switch_is_new(id);
@@ -75,7 +81,7 @@ impl Driver {
     pub(super) fn release_annexes(&mut self, peer: Peer, record: &Record) -> Answer<()> {
         self.may_leave(peer, record)?;
         let first = self.live.get(&record.id).and_then(|live| live.cgroup.annexes().first().map(shown));
-        self.part(record.id, |_| true);
+        self.part(&[record.id], |_| true);
         let is_empty = self.live.get(&record.id).is_some_and(|live| !live.cgroup.populated().unwrap_or(true));
         self.remember(record.id, |record| {
             if is_empty {
@@ -94,16 +100,12 @@ impl Driver {
     /// Takes out those without a process, and those that have grown too large.
     pub(super) fn look_at_annexes(&mut self) {
         let tasks_max = self.config.limits.tasks_per_job;
+        let too_large: Vec<PathBuf> =
+            self.live.values().flat_map(|live| excess(live.cgroup.annexes(), tasks_max)).collect();
         let ids: Vec<u64> = self.live.keys().copied().collect();
-        for id in ids {
-            self.part(id, |annex| {
-                let outgrown = annex.outgrown(tasks_max);
-                outgrown
-                    .iter()
-                    .for_each(|why| tracing::warn!(id, "{} is no part of the job any more: {why}", shown(annex)));
-                outgrown.is_some() || !annex.populated().unwrap_or(true)
-            });
-        }
+        self.part(&ids, |annex| {
+            too_large.iter().any(|path| path == annex.v2_path_relative()) || !annex.populated().unwrap_or(true)
+        });
     }
 
     /// The job of which this cgroup is a part.
@@ -137,38 +139,81 @@ impl Driver {
         Err(conflict(what(), why, "Register a job for it: `once`, with a name and without a process."))
     }
 
+    /// All annexes of a job together may be as large as one adopted cgroup: they are switched at once. Their paths are in each answer about the job.
+    fn may_grow(&self, id: u64, adoptee: &Adoptee) -> Answer<()> {
+        let what = || format!("job {id} takes no such cgroup");
+        let annexes = self.live.get(&id).map_or_else(Vec::new, |live| live.cgroup.annexes());
+        let size = annexes.iter().map(JobCgroup::size).sum::<Size>() + adoptee.size();
+        let bytes = paths_bytes(&annexes) + sizes::weight(&adoptee.relative().display().to_string()) as u64;
+        let why = match size.excess(self.config.limits.tasks_per_job) {
+            Some(why) => format!("with it, {why}"),
+            None if bytes > PATHS_BYTES_MAX => {
+                format!("the paths of its cgroups would have {bytes} bytes, more than {PATHS_BYTES_MAX}")
+            }
+            None => return Ok(()),
+        };
+        Err(refuse(ErrorCode::Limit, what(), why, "Make another job of the rest."))
+    }
+
     fn take_out(&mut self, peer: Peer, id: u64, path: &Path) -> Answer<()> {
         let record = self.changeable(peer, id)?;
         self.may_leave(peer, &record)?;
-        self.part(id, |annex| annex.v2_path_relative() == path);
+        self.part(&[id], |annex| annex.v2_path_relative() == path);
         Ok(())
     }
 
-    /// Takes annexes out of a job: they run on, and are no job.
-    fn part(&mut self, id: u64, goes: impl Fn(&JobCgroup) -> bool) {
-        let Some(live) = self.live.get(&id) else { return };
-        let gone = live.cgroup.part(goes);
+    /// Takes annexes out of jobs: they run on, and are no job.
+    fn part(&mut self, ids: &[u64], goes: impl Fn(&JobCgroup) -> bool) {
+        let (mut gone, mut left) = (Vec::new(), Vec::new());
+        for &id in ids {
+            let Some(live) = self.live.get(&id) else { continue };
+            let parted = live.cgroup.part(&goes);
+            if parted.is_empty() {
+                continue;
+            }
+            self.watch.remove(id);
+            for cgroup in live.cgroup.annexes().iter().chain([&live.cgroup]) {
+                if let Err(e) = self.watch.add(id, &cgroup.events_path()) {
+                    tracing::warn!(id, "the end of a part is noticed late: {e}");
+                }
+            }
+            left.push((id, live.cgroup.populated().unwrap_or(true)));
+            gone.extend(parted);
+            self.switch_is_new(id);
+        }
         if gone.is_empty() {
             return;
         }
-        self.watch.remove(id);
-        for cgroup in live.cgroup.annexes().iter().chain([&live.cgroup]) {
-            if let Err(e) = self.watch.add(id, &cgroup.events_path()) {
-                tracing::warn!(id, "the end of a part is noticed late: {e}");
-            }
-        }
-        let populated = live.cgroup.populated().unwrap_or(true);
-        self.switch_is_new(id);
         // The markers stay until the slot thread has a table that does not freeze these cgroups.
         self.install();
         self.letting_go.extend(gone);
         self.machinery.slots.wait_installed(LET_GO);
         self.let_go();
-        self.cluster.handle(Input::Populated(JobId(id), populated));
+        for (id, populated) in left {
+            self.cluster.handle(Input::Populated(JobId(id), populated));
+        }
     }
 
     fn switch_is_new(&mut self, id: u64) {
         self.plan_is_new = true;
         self.boosts.forget_switch(id);
     }
+}
+
+/// The bytes that the paths of annexes take in an answer.
+pub(super) fn paths_bytes(annexes: &[JobCgroup]) -> u64 {
+    annexes.iter().map(|annex| sizes::weight(&shown(annex)) as u64).sum()
+}
+
+/// The annexes of one job that have to go, the largest first, until the rest is as large as a job may be.
+fn excess(annexes: Vec<JobCgroup>, tasks_max: u64) -> Vec<PathBuf> {
+    let mut sized: Vec<(Size, JobCgroup)> = annexes.into_iter().map(|annex| (annex.size(), annex)).collect();
+    sized.sort_by_key(|(size, _)| *size);
+    let mut go = Vec::new();
+    while let Some(why) = sized.iter().map(|(size, _)| *size).sum::<Size>().excess(tasks_max) {
+        let Some((_, annex)) = sized.pop() else { break };
+        tracing::warn!(id = annex.id(), "{} is no part of the job any more: together, {why}", shown(&annex));
+        go.push(annex.v2_path_relative().to_owned());
+    }
+    go
 }

@@ -23,7 +23,7 @@ impl Driver {
     pub(super) fn main_exited(&mut self, id: u64, exit: Exit) {
         let exit = ExitStatus { code: exit.code, signal: exit.signal };
         let news = self.state.jobs.get(&id).is_some_and(|record| record.exit.is_none());
-        let over = self.live.get(&id).is_some_and(|live| !live.cgroup.populated().unwrap_or(false));
+        let over = self.live.contains_key(&id) && !self.is_populated(id);
         let note = |record: &mut Record| {
             record.exit = Some(exit);
             record.event(unix_ms(), "main-exited", describe(exit));
@@ -40,11 +40,21 @@ impl Driver {
     /// These jobs' cgroups have changed; some have no process left.
     pub(super) fn emptied(&mut self, ids: &[u64]) {
         for &id in ids {
-            if let Some(live) = self.live.get(&id) {
-                let populated = live.cgroup.populated().unwrap_or(false);
+            if self.live.contains_key(&id) {
+                let populated = self.is_populated(id);
                 self.cluster.handle(Input::Populated(JobId(id), populated));
             }
         }
+    }
+
+    /// Whether a job has a process. What cannot be read at the moment (no descriptor, no memory) is not over, and read again later.
+    fn is_populated(&mut self, id: u64) -> bool {
+        let populated = self.live.get(&id).map_or(Ok(false), |live| live.cgroup.populated());
+        populated.unwrap_or_else(|e| {
+            tracing::warn!(id, "whether the job has a process cannot be read, and is read again: {e}");
+            self.unread.insert(id);
+            true
+        })
     }
 
     /// Kills the processes that are left after a first signal.

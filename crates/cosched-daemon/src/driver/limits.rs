@@ -3,7 +3,7 @@
 //! Decided by the daemon that receives the request, from what it knows: in a cluster the jobs of all nodes, and its own processes, records and
 //! connections. The planner's own limit of waiting jobs applies in addition.
 
-use super::{Driver, Live};
+use super::{Driver, Live, annex};
 use crate::call::Op;
 use crate::record::Record;
 use crate::refuse::{Answer, refuse};
@@ -53,7 +53,11 @@ impl Driver {
                 over("record_bytes", used.record_bytes, 0, limits.record_bytes)?;
                 memory(used.memory_bytes, request.mem_bytes, &request.nodes)
             }
-            Op::AddCgroup(..) => over("jobs", self.used_by(uid).jobs, 1, limits.jobs),
+            Op::AddCgroup(..) => {
+                let used = self.used_by(uid);
+                over("jobs", used.jobs, 1, limits.jobs)?;
+                over("record_bytes", used.record_bytes, 0, limits.record_bytes)
+            }
             // One for each rank: the user's jobs need not be counted for it.
             Op::AddProcess(..) => over("processes", self.processes_of(uid), 1, limits.processes),
             Op::Resources(id, request) => {
@@ -103,12 +107,14 @@ impl Driver {
             used.memory_bytes = used.memory_bytes.saturating_add(memory_bytes);
         }
         // What is adopted costs as much in a job as alone.
-        let cgroups = self.live_of(uid).map(|live| live.cgroup.annexes().len() as u64);
-        used.jobs += cgroups.sum::<u64>();
+        for annexes in self.live_of(uid).map(|live| live.cgroup.annexes()) {
+            used.jobs += annexes.len() as u64;
+            used.record_bytes += annex::paths_bytes(&annexes);
+        }
         let own = |record: &&Record| record.uid == uid;
         used.processes = self.processes_of(uid);
         let living = self.state.jobs.values().filter(own).filter(|record| !record.ended());
-        used.record_bytes = living.map(Record::bytes).sum();
+        used.record_bytes += living.map(Record::bytes).sum::<u64>();
         used
     }
 

@@ -66,7 +66,7 @@ use cosched_linux::realtime::Ahead;
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use cosched_node::Input;
 use running::Running;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -216,6 +216,8 @@ pub(crate) struct Driver {
     /// Adopted cgroups of jobs that are over, which a late slot thread may still freeze.
     letting_go: Vec<JobCgroup>,
     adopted_look_at: Instant,
+    /// Jobs that may be over; whether they have a process could not be read.
+    unread: BTreeSet<u64>,
     move_times: adopt::MoveTimes,
     boot_id: String,
     memory_bytes: u64,
@@ -291,6 +293,7 @@ impl Driver {
             orphans: Vec::new(),
             letting_go: Vec::new(),
             adopted_look_at: Instant::now(),
+            unread: BTreeSet::new(),
             move_times: adopt::MoveTimes::default(),
             boot_id: cosched_linux::observe::boot_id(),
             memory_bytes,

@@ -101,7 +101,9 @@ pub fn run_guard(config: &GuardConfig) {
         if wait_for_end(config, due) {
             thaw_all(&config.paths, config.beat.signals());
             widen_all(&config.paths);
-            return stay_for_fences(&config.fences);
+            stay_for_fences(&config.fences);
+            // As the slot thread at its end.
+            return realtime::become_ordinary();
         }
         due = Fences::read(&config.fences).enforce();
         if fence_at.is_some_and(|at| at <= Instant::now()) {

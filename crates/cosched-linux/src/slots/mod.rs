@@ -101,15 +101,14 @@ impl SlotThread {
         });
         shared.mechanisms.offer(mechanism);
         beat::heed_nudges();
-        let mut worker = Worker::new(Arc::clone(&shared), config.beat)?;
+        let worker = Worker::new(Arc::clone(&shared), config.beat)?;
         let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new().name("cosched-slots".into()).spawn(move || {
+            let mut worker = worker;
             // The owner waits for this message, so the receiver exists.
             let _ = tell.send(raise_priority(config.priority));
+            let _end = AtEnd;
             worker.run();
-            // The kernel takes an ended probe, and this thread, from /proc in a loop that waits for those that read there: at real-time priority it
-            // keeps them from the CPU, up to a second long.
-            realtime::become_ordinary();
         })?;
         let priority = told.recv().unwrap_or_else(|_| Err("the slot thread died at its start".into()));
         Ok(SlotThread {
@@ -238,6 +237,16 @@ impl SlotThread {
 impl Drop for SlotThread {
     fn drop(&mut self) {
         self.finish();
+    }
+}
+
+/// The kernel takes an ended probe, and an ended thread, from /proc in a loop that waits for those that read there: at real-time priority it keeps
+/// them from the CPU, up to a second long.
+struct AtEnd;
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        realtime::become_ordinary();
     }
 }
 

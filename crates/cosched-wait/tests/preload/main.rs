@@ -203,6 +203,16 @@ mod pages {
 }
 
 #[test]
+fn a_server_that_sleeps_by_itself_asks_without_waiting() {
+    let program = compile("server", "server", &[]).unwrap();
+    for wait in ["spin-block", "spin-block:0us"] {
+        let said = preloaded(&program, &[], wait).output().unwrap();
+        let late: u32 = text(&said).1.trim().parse().unwrap();
+        assert!(late < 50, "{late} of 100 calls blocked with {wait}");
+    }
+}
+
+#[test]
 fn a_bad_value_is_said_once_and_switches_it_off() {
     let path = tempfile::NamedTempFile::new_in(dir()).unwrap();
     let mut command = Command::new(stress());
@@ -256,6 +266,20 @@ fn programs_of_another_c_library_run_as_they_do_alone() {
     assert_eq!(text(&plain), (Some(0), "0 ready\n".to_owned(), String::new()));
     for wait in WAYS {
         assert_eq!(text(&preloaded(&program, &[], wait).output().unwrap()), text(&plain), "with {wait}");
+    }
+}
+
+/// `cosched run` sets the option.
+#[test]
+fn under_address_sanitizer() {
+    let Some(program) = compile("stress", "stress-asan", &["-fsanitize=address", "-g"]) else { return };
+    for part in ["ways", "threads", "fork"] {
+        let with_option =
+            |mut command: Command| command.env("ASAN_OPTIONS", "verify_asan_link_order=0").output().unwrap();
+        let plain = with_option(command(&program, &[part]));
+        for wait in ["busy", "spin-block:0us"] {
+            assert_eq!(text(&with_option(preloaded(&program, &[part], wait))), text(&plain), "{part} with {wait}");
+        }
     }
 }
 
