@@ -1,6 +1,7 @@
 //! Completions for a command line that is being typed: jobs, nodes, queues, programs. A shell calls `cosched` for each TAB, with a variable in
 //! its environment (`cosched completions`), so this is quick, prints no errors, starts no daemon, and does not wait for one that hangs.
 
+use crate::out::plain;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
@@ -87,32 +88,37 @@ fn status() -> Option<Status> {
     ask(|client| client.status().ok())
 }
 
-/// Names, where they are unique, and ids; including visible jobs of other users.
+/// Whether a shell takes a name as it stands: it is put into the command line unquoted, and others choose their jobs' names.
+fn is_safe(name: &str) -> bool {
+    !name.starts_with('-') && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:+,=%/".contains(c))
+}
+
+/// Names, where they are unique and a shell takes them as they stand, and ids; including visible jobs of other users.
 fn jobs() -> Vec<CompletionCandidate> {
     let jobs = known_jobs();
     let one = |job: &Job| {
         let told = format!("{} {} {}", job.name, job.user, job.state.name());
-        CompletionCandidate::new(job.id.to_string()).help(Some(told.into()))
+        CompletionCandidate::new(job.id.to_string()).help(Some(plain(&told).into()))
     };
     let is_unique = |name: &str| jobs.iter().filter(|job| job.name == name).count() == 1;
-    let named = jobs.iter().filter(|job| is_unique(&job.name));
+    let named = jobs.iter().filter(|job| is_safe(&job.name) && is_unique(&job.name));
     let name = |job: &Job| CompletionCandidate::new(&job.name).help(Some(format!("job {}", job.id).into()));
     jobs.iter().map(one).chain(named.map(name)).collect()
 }
 
 fn users() -> Vec<CompletionCandidate> {
-    let users: BTreeSet<String> = known_jobs().into_iter().map(|job| job.user).collect();
+    let users: BTreeSet<String> = known_jobs().into_iter().map(|job| job.user).filter(|user| is_safe(user)).collect();
     users.into_iter().map(CompletionCandidate::new).collect()
 }
 
 fn nodes() -> Vec<CompletionCandidate> {
     let nodes = status().and_then(|status| status.nodes).unwrap_or_default();
-    nodes.into_iter().map(|node| CompletionCandidate::new(node.name)).collect()
+    nodes.into_iter().filter(|node| is_safe(&node.name)).map(|node| CompletionCandidate::new(node.name)).collect()
 }
 
 fn queues() -> Vec<CompletionCandidate> {
     let queues = status().and_then(|status| status.cluster).map(|cluster| cluster.queues).unwrap_or_default();
-    queues.into_iter().map(|queue| CompletionCandidate::new(queue.name)).collect()
+    queues.into_iter().filter(|queue| is_safe(&queue.name)).map(|queue| CompletionCandidate::new(queue.name)).collect()
 }
 
 /// Shipped machines, and files.
@@ -169,6 +175,12 @@ mod tests {
         let last = words.len() - 1;
         let found = clap_complete::engine::complete(&mut command(), words, last, None).unwrap();
         found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn names_that_a_shell_would_read_are_not_offered() {
+        assert!(["lu-2", "ns/solver", "a.b@c:1"].into_iter().all(is_safe));
+        assert!(!["x;touch pwned", "$(id)", "a b", "*", "-x", "a\nb", "é`"].into_iter().any(is_safe));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::report::Report;
 use super::{Detached, EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
+use cosched_api::Job;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,7 +19,7 @@ use std::process::{Command, Stdio};
 
 /// The first process.
 pub(crate) fn detach(json: bool, options: &Run) -> Result<u8, Failure> {
-    let Some(array) = &options.array else { return start(json, None).map(|_| 0) };
+    let Some(array) = &options.array else { return start(None).and_then(|job| tell(json, &job)).map(|()| 0) };
     if let Some(path) = options.files.is_shared() {
         let what = format!("the jobs of the array would all write to {}", path.display());
         return Err(Failure::explained(
@@ -34,9 +35,14 @@ pub(crate) fn detach(json: bool, options: &Run) -> Result<u8, Failure> {
 /// One after the other: each may depend on one before it.
 fn start_all(json: bool, array: &Array) -> Result<u8, Failure> {
     let mut registered: Vec<u64> = Vec::new();
+    let mut told = Ok(());
     for place in 0..array.indexes.len() {
-        match start(json, Some(&array.task(place, &registered))) {
-            Ok(id) => registered.push(id),
+        match start(Some(&array.task(place, &registered))) {
+            Ok(job) => {
+                // Where no output is taken any more (`| head -1`), the others are registered all the same.
+                told = told.and_then(|()| tell(json, &job));
+                registered.push(job.id);
+            }
             Err(failure) if registered.is_empty() => return Err(failure),
             Err(Failure { code, message }) => {
                 let done = format!("{} of {} jobs are registered and continue", registered.len(), array.indexes.len());
@@ -44,11 +50,15 @@ fn start_all(json: bool, array: &Array) -> Result<u8, Failure> {
             }
         }
     }
-    Ok(0)
+    told.map(|()| 0)
 }
 
-/// Starts a job; returns its id.
-fn start(json: bool, task: Option<&Task>) -> Result<u64, Failure> {
+fn tell(json: bool, job: &Job) -> Result<(), Failure> {
+    if json { print_json(job) } else { print(&format!("{}\n", job.id)) }
+}
+
+/// Starts a job.
+fn start(task: Option<&Task>) -> Result<Box<Job>, Failure> {
     let words = std::env::args_os().skip(1);
     let mut supervisor = Command::new("/proc/self/exe");
     let task = serde_json::to_string(&task).map_err(|e| failed("cannot describe the job", &e.into()))?;
@@ -59,10 +69,7 @@ fn start(json: bool, task: Option<&Task>) -> Result<u64, Failure> {
         BufReader::new(pipe).read_line(&mut line).map_err(|e| failed("cannot read from the supervisor", &e))?;
     }
     match serde_json::from_str(&line) {
-        Ok(Report::Registered(job)) => {
-            if json { print_json(&job) } else { print(&format!("{}\n", job.id)) }?;
-            Ok(job.id)
-        }
+        Ok(Report::Registered(job)) => Ok(job),
         Ok(Report::Failed { code, message }) => Err(Failure { code, message }),
         Ok(Report::WithoutDaemon { .. }) | Err(_) => {
             let message = "the job's supervisor ended before it reported anything; nothing is running".to_owned();
