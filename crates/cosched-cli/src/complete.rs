@@ -1,6 +1,7 @@
 //! Completions for a command line that is being typed: jobs, nodes, queues, programs. A shell calls `cosched` for each TAB, with a variable in
 //! its environment (`cosched completions`), so this is quick, prints no errors, starts no daemon, and does not wait for one that hangs.
 
+use crate::format::is_bare;
 use crate::out::plain;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
@@ -90,7 +91,11 @@ fn status() -> Option<Status> {
 
 /// Whether a shell takes a name as it stands: it is put into the command line unquoted, and others choose their jobs' names.
 fn is_safe(name: &str) -> bool {
-    !name.starts_with('-') && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:+,=%/".contains(c))
+    !name.starts_with('-') && is_bare(name)
+}
+
+fn safe_names(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+    names.into_iter().filter(|name| is_safe(name)).map(CompletionCandidate::new).collect()
 }
 
 /// Names, where they are unique and a shell takes them as they stand, and ids; including visible jobs of other users.
@@ -107,18 +112,18 @@ fn jobs() -> Vec<CompletionCandidate> {
 }
 
 fn users() -> Vec<CompletionCandidate> {
-    let users: BTreeSet<String> = known_jobs().into_iter().map(|job| job.user).filter(|user| is_safe(user)).collect();
-    users.into_iter().map(CompletionCandidate::new).collect()
+    let users: BTreeSet<String> = known_jobs().into_iter().map(|job| job.user).collect();
+    safe_names(users)
 }
 
 fn nodes() -> Vec<CompletionCandidate> {
     let nodes = status().and_then(|status| status.nodes).unwrap_or_default();
-    nodes.into_iter().filter(|node| is_safe(&node.name)).map(|node| CompletionCandidate::new(node.name)).collect()
+    safe_names(nodes.into_iter().map(|node| node.name))
 }
 
 fn queues() -> Vec<CompletionCandidate> {
     let queues = status().and_then(|status| status.cluster).map(|cluster| cluster.queues).unwrap_or_default();
-    queues.into_iter().filter(|queue| is_safe(&queue.name)).map(|queue| CompletionCandidate::new(queue.name)).collect()
+    safe_names(queues.into_iter().map(|queue| queue.name))
 }
 
 /// Shipped machines, and files.

@@ -132,6 +132,11 @@ pub(crate) fn now_unix_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
+/// Whether a shell, and splitting at blanks, leave a text as it is.
+pub(crate) fn is_bare(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:,@%+=-".contains(&byte))
+}
+
 /// Words quoted for a shell.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./=:,+@%".contains(c);

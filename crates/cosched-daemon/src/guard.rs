@@ -13,8 +13,25 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-/// The pause before the next try when the guard cannot be started.
-pub(crate) const RETRY: Duration = Duration::from_secs(1);
+/// The pause before the next try when a helper process cannot be started.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// When the next try to start a helper process is due: a time, because the event loop asks again after each event.
+pub(crate) struct Retry(Instant);
+
+impl Retry {
+    pub(crate) fn new() -> Retry {
+        Retry(Instant::now())
+    }
+
+    pub(crate) fn tried(&mut self) {
+        self.0 = Instant::now() + RETRY;
+    }
+
+    pub(crate) async fn due(&self) {
+        tokio::time::sleep_until(self.0).await;
+    }
+}
 
 /// The guard, and the kernel agent as a last resort.
 pub(crate) struct GuardKeeper {
@@ -27,8 +44,7 @@ pub(crate) struct GuardKeeper {
     pub(crate) fences: PathBuf,
     /// The guard, and its pidfd in the event loop.
     guard: Option<(Guard, AsyncFd<OwnedFd>)>,
-    /// When the next try to start one is due, while there is none: the event loop asks again after each event.
-    retry_at: Instant,
+    retry: Retry,
     agent: Result<KernelAgent, String>,
 }
 
@@ -40,7 +56,7 @@ impl GuardKeeper {
         (beat, fences): (Arc<Beat>, PathBuf),
         agent: Result<KernelAgent, String>,
     ) -> GuardKeeper {
-        GuardKeeper { exe, paths, beat, fences, guard: None, retry_at: Instant::now(), agent }
+        GuardKeeper { exe, paths, beat, fences, guard: None, retry: Retry::new(), agent }
     }
 
     /// Resolves when the guard has died, or when it is time for the next try to start it.
@@ -48,7 +64,7 @@ impl GuardKeeper {
         match &self.guard {
             // An error here means that the descriptor is useless: a new guard is the right answer to that, too.
             Some((_, pidfd)) => drop(pidfd.readable().await),
-            None => tokio::time::sleep_until(self.retry_at).await,
+            None => self.retry.due().await,
         }
     }
 
@@ -59,7 +75,7 @@ impl GuardKeeper {
             // Its pidfd reported its end, so this only reaps it.
             let _ = dead.try_wait();
         }
-        self.retry_at = Instant::now() + RETRY;
+        self.retry.tried();
         match self.spawn() {
             Ok(guard) => self.guard = Some(guard),
             Err(e) => tracing::error!("the guard {} could not be started: {e}", self.exe.display()),

@@ -1,6 +1,6 @@
 //! Keeps the idle probe alive: the helper process that tells the slot thread that a CPU is idle.
 
-use crate::guard::{GuardKeeper, RETRY};
+use crate::guard::{GuardKeeper, Retry};
 use crate::pollable::pollable;
 use cosched_linux::probe::IdleProbe;
 use cosched_linux::process::open_pidfd;
@@ -8,20 +8,18 @@ use cosched_linux::{SlotThread, Tree};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio::io::unix::AsyncFd;
-use tokio::time::Instant;
 
 /// The probe's pidfd in the event loop, which shows its end.
 pub(crate) struct ProbeKeeper {
     exe: PathBuf,
     pidfd: Result<AsyncFd<OwnedFd>, String>,
-    /// When the next try to start one is due, while there is none.
-    retry_at: Instant,
+    retry: Retry,
 }
 
 impl ProbeKeeper {
     /// A keeper without a probe; `revive` starts one, in the event loop.
     pub(crate) fn new(exe: PathBuf) -> ProbeKeeper {
-        ProbeKeeper { exe, pidfd: Err("it was not started".to_owned()), retry_at: Instant::now() }
+        ProbeKeeper { exe, pidfd: Err("it was not started".to_owned()), retry: Retry::new() }
     }
 
     /// Resolves when the probe has died, or when it is time for the next try to start it.
@@ -29,13 +27,13 @@ impl ProbeKeeper {
         match &self.pidfd {
             // An error here means that the descriptor is useless: a new probe is the right answer to that, too.
             Ok(pidfd) => drop(pidfd.readable().await),
-            Err(_) => tokio::time::sleep_until(self.retry_at).await,
+            Err(_) => self.retry.due().await,
         }
     }
 
     /// Starts a probe, also in place of one that died, and gives it to the slot thread.
     pub(crate) fn revive(&mut self, tree: &Tree, slots: &SlotThread, guard: &GuardKeeper) {
-        self.retry_at = Instant::now() + RETRY;
+        self.retry.tried();
         self.pidfd = self.spawn(tree, slots, guard);
         if let Err(e) = &self.pidfd {
             tracing::warn!("the idle probe could not be started: {e}");

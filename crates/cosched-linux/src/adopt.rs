@@ -59,11 +59,6 @@ impl Adoptee {
         procs_below(&self.outer())
     }
 
-    /// The number of its processes and threads, as the kernel counts them; `None` without a pids controller.
-    pub fn tasks(&self) -> Option<u64> {
-        number(&self.outer().join("pids.current"))
-    }
-
     /// How large it is.
     pub fn size(&self) -> Size {
         Size::of(&self.outer())

@@ -215,8 +215,9 @@ impl KernelAgent {
         command.arg("nothing").stdin(Stdio::null()).stdout(Stdio::null());
         begin_in(procs, &mut command);
         let mut child = command.spawn()?;
-        // Not by the daemon's thread, which is at real-time priority at its start: see the end of the slot thread.
-        let _ = std::thread::spawn(move || child.wait()).join();
+        // The daemon's own thread is at real-time priority at its start (`realtime::become_ordinary`).
+        let reaper = std::thread::Builder::new().spawn(move || child.wait())?;
+        reaper.join().unwrap_or_else(|_| Err(io::Error::other("the thread that waits for it panicked")))?;
         let start = Instant::now();
         while !mark.exists() {
             if start.elapsed() > TEST_TIME_MAX {

@@ -22,11 +22,15 @@ fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
 }
 
 /// Ends the calling thread's real-time priority, which is always permitted.
-pub fn become_ordinary() {
+///
+/// Every thread does so before it ends or drops what reaps a process: the kernel takes what has ended from /proc in a loop that waits for those that
+/// read there, and at real-time priority that keeps them from the CPU, up to a second long.
+pub(crate) fn become_ordinary() {
     let _ = set_policy(libc::SCHED_OTHER, 0);
 }
 
-/// While this lives, the calling thread has priority over everything of ordinary priority: for bounded work that others wait for.
+/// While this lives, the calling thread has priority over everything of ordinary priority: for bounded work that others wait for, or until the thread
+/// ends.
 #[derive(Debug)]
 pub struct Ahead {
     // It applies to the thread that made it.
@@ -36,7 +40,13 @@ pub struct Ahead {
 impl Ahead {
     /// `None` where real-time priority is not permitted.
     pub fn begin() -> Option<Ahead> {
-        become_realtime(1).ok().map(|()| Ahead { _not_send: std::marker::PhantomData })
+        Ahead::at(1).ok()
+    }
+
+    /// # Errors
+    /// As of [`become_realtime`].
+    pub(crate) fn at(priority: i32) -> io::Result<Ahead> {
+        become_realtime(priority).map(|()| Ahead { _not_send: std::marker::PhantomData })
     }
 }
 

@@ -347,7 +347,7 @@ impl Thread {
         if now_ns >= self.look_ns.get() && !self.look(now_ns) {
             return Verdict::Spin;
         }
-        if !self.row.active.get() || self.has_computed(now_ns) {
+        if !self.row.active.get() || self.gap_ends_row(now_ns) {
             if self.row.active.get() {
                 self.end_row(self.row.last_ns.get(), false);
             }
@@ -366,8 +366,7 @@ impl Thread {
         if self.mode.get() == page::SPIN_YIELD { Verdict::Yield } else { Verdict::Block }
     }
 
-    /// Whether a gap since the last call ends the row.
-    fn has_computed(&self, now_ns: u64) -> bool {
+    fn gap_ends_row(&self, now_ns: u64) -> bool {
         let row = &self.row;
         let gap_ns = if row.asks.get() { GAP_NS } else { YIELD_GAP_NS };
         if self.depth.get() > 0 || now_ns - row.last_ns.get() <= gap_ns {

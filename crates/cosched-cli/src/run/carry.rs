@@ -7,6 +7,7 @@
 //! MPI 4 (ORTE, `orte_plm_base_setup_orted_cmd`) and 5 (PRRTE, `prte_plm_base_setup_prted_cmd`).
 
 use super::waiting::Plan;
+use crate::format::is_bare;
 use cosched_api::Job;
 use std::ffi::OsString;
 
@@ -38,8 +39,8 @@ pub(crate) fn environment(job: &Job, waiting: Option<&Plan>) -> Vec<(String, OsS
 
 /// `NAME=VALUE` for values that a shell and splitting at blanks leave unchanged; others are not carried.
 fn agent_words(carried: &[(String, OsString)]) -> Vec<String> {
-    let plain = |text: &&str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:,@%+=-".contains(&byte));
-    let word = |(name, value): &(String, OsString)| Some(format!("{name}={}", value.to_str().filter(plain)?));
+    let word =
+        |(name, value): &(String, OsString)| Some(format!("{name}={}", value.to_str().filter(|text| is_bare(text))?));
     carried.iter().filter_map(word).collect()
 }
 

@@ -10,7 +10,6 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The library's file.
-const SANITIZER: &str = "ASAN_OPTIONS";
 const LIBRARY: &str = "libcosched_wait.so";
 /// Preloaded in its place: it is beside the library, and loads it only into the programs that need it.
 const FRONT: &str = "libcosched_preload.so";
@@ -18,6 +17,8 @@ const FRONT: &str = "libcosched_preload.so";
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
 /// Tells the library of a command without a page the number of CPUs available to it, and the number of CPUs online.
 const CPUS: &str = "COSCHED_WAIT_CPUS";
+/// AddressSanitizer's options.
+const SANITIZER: &str = "ASAN_OPTIONS";
 /// Each of these variables marks a rank; the library has the same list (crates/cosched-wait/src/crowd.rs), in a crate that this one may not use.
 const LOCAL_RANK_VARIABLES: [&str; 5] = [
     "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -185,7 +186,7 @@ impl Plan {
     }
 }
 
-/// Options of AddressSanitizer, which ends a program whose first library is not its own. `None` where the user has decided about that.
+/// Lets programs with AddressSanitizer start, which ends a program whose first library is not its own. `None` where the user has decided about that.
 fn sanitizer(own: OsString) -> Option<(String, OsString)> {
     let check = "verify_asan_link_order";
     let text = own.to_string_lossy();

@@ -256,7 +256,7 @@ impl Driver {
         if !is_admin && adoptee.owner() != peer.uid {
             return Err(forbidden(&what, format!("it belongs to {}", user_name(adoptee.owner()))));
         }
-        check_tasks(&what, adoptee.tasks().unwrap_or(0), self.config.limits.tasks_per_job)?;
+        check_tasks(&what, adoptee.size().tasks, self.config.limits.tasks_per_job)?;
         let pids = adoptee.procs().map_err(|e| {
             let hint = "Adopt the cgroups below it, one by one.";
             refuse(ErrorCode::Conflict, format!("{what} cannot become a job"), e.to_string(), hint)
@@ -342,9 +342,9 @@ impl Driver {
             _ => {
                 let most_ms = most.as_millis();
                 let why = format!(
-                    "moving yours has taken {most_ms} ms within a minute, and the daemon does nothing else meanwhile"
+                    "examining and moving yours has taken {most_ms} ms within a minute, and the daemon does nothing else meanwhile"
                 );
-                let hint = "Try again in a minute. A cgroup is adopted (`--cgroup`) and released without moving its processes.";
+                let hint = "Try again in a minute.";
                 Err(refuse(ErrorCode::Limit, "no processes are moved now", why, hint))
             }
         }

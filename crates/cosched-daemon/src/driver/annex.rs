@@ -171,14 +171,11 @@ impl Driver {
             if parted.is_empty() {
                 continue;
             }
-            self.watch.remove(id);
-            for cgroup in live.cgroup.annexes().iter().chain([&live.cgroup]) {
-                if let Err(e) = self.watch.add(id, &cgroup.events_path()) {
-                    tracing::warn!(id, "the end of a part is noticed late: {e}");
-                }
-            }
+            let cgroups = [live.cgroup.annexes(), vec![live.cgroup.clone()]].concat();
             left.push((id, live.cgroup.populated().unwrap_or(true)));
             gone.extend(parted);
+            self.watch.remove(id);
+            self.watch_parts(id, &cgroups);
             self.switch_is_new(id);
         }
         if gone.is_empty() {
@@ -191,6 +188,15 @@ impl Driver {
         self.let_go();
         for (id, populated) in left {
             self.cluster.handle(Input::Populated(JobId(id), populated));
+        }
+    }
+
+    /// One that cannot be watched may have ended already; `look_at_annexes` finds it.
+    pub(super) fn watch_parts(&mut self, id: u64, cgroups: &[JobCgroup]) {
+        for cgroup in cgroups {
+            if let Err(e) = self.watch.add(id, &cgroup.events_path()) {
+                tracing::warn!(id, "the end of a part is noticed late: {e}");
+            }
         }
     }
 

@@ -56,12 +56,7 @@ impl Driver {
         let is_known = record.exit.is_some() || record.part.is_some_and(|part| part.closing);
         anyhow::ensure!(!unseen || !is_known, "it has no process left");
         self.watch.add(record.id, &cgroup.events_path())?;
-        for annex in cgroup.annexes() {
-            // It may have ended since.
-            if let Err(e) = self.watch.add(record.id, &annex.events_path()) {
-                tracing::warn!(id = record.id, "the end of a part is noticed late: {e}");
-            }
-        }
+        self.watch_parts(record.id, &cgroup.annexes());
         let place = Place::found(record, &self.identity.cpus);
         self.live.insert(record.id, Live::of_record(cgroup, record, place));
         self.remember_place(record);

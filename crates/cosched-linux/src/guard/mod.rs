@@ -102,7 +102,6 @@ pub fn run_guard(config: &GuardConfig) {
             thaw_all(&config.paths, config.beat.signals());
             widen_all(&config.paths);
             stay_for_fences(&config.fences);
-            // As the slot thread at its end.
             return realtime::become_ordinary();
         }
         due = Fences::read(&config.fences).enforce();

@@ -29,7 +29,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::beat::{self, Beat};
 use crate::mechanism::Mechanism;
 use crate::probe::IdleProbe;
-use crate::realtime;
+use crate::realtime::{self, Ahead};
 use crate::stats::{Counters, SwitchHistograms, SwitchStats};
 use crate::switch::JobSwitch;
 use handoff::Handoff;
@@ -104,10 +104,11 @@ impl SlotThread {
         let worker = Worker::new(Arc::clone(&shared), config.beat)?;
         let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new().name("cosched-slots".into()).spawn(move || {
+            // Dropped last, at ordinary priority.
             let mut worker = worker;
+            let ahead = raise_priority(config.priority);
             // The owner waits for this message, so the receiver exists.
-            let _ = tell.send(raise_priority(config.priority));
-            let _end = AtEnd;
+            let _ = tell.send(ahead.as_ref().map(|_| config.priority).map_err(String::clone));
             worker.run();
         })?;
         let priority = told.recv().unwrap_or_else(|_| Err("the slot thread died at its start".into()));
@@ -240,16 +241,6 @@ impl Drop for SlotThread {
     }
 }
 
-/// The kernel takes an ended probe, and an ended thread, from /proc in a loop that waits for those that read there: at real-time priority it keeps
-/// them from the CPU, up to a second long.
-struct AtEnd;
-
-impl Drop for AtEnd {
-    fn drop(&mut self) {
-        realtime::become_ordinary();
-    }
-}
-
 impl Shared {
     fn wake(&self) {
         // A full counter, which does not happen, would have woken the thread already.
@@ -257,12 +248,12 @@ impl Shared {
     }
 }
 
-fn raise_priority(priority: i32) -> Result<i32, String> {
+fn raise_priority(priority: i32) -> Result<Ahead, String> {
     realtime::no_timer_slack();
     if priority <= 0 {
         return Err("no real-time priority was requested".into());
     }
-    realtime::become_realtime(priority).map(|()| priority).map_err(|e| match realtime::become_nice() {
+    Ahead::at(priority).map_err(|e| match realtime::become_nice() {
         Ok(()) => format!("real-time priority was refused ({e}); running at nice -20"),
         Err(_) => format!("real-time priority was refused ({e}); running at the ordinary priority"),
     })

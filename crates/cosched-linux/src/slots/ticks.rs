@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, futex, sched_setaffinity, set_current_timer_slack};
 
 use crate::cpubits::{CpuBits, WORDS};
-use crate::realtime;
+use crate::realtime::Ahead;
 
 /// Time between two wake-ups of a thread: 5 % of a CPU for turns of a sixteenth of a tick (decision 0050 compares others).
 const PERIOD: Duration = Duration::from_micros(250);
@@ -89,15 +89,14 @@ impl Ticks {
         for &cpu in cpus {
             let (state, tell) = (Arc::clone(&ticks.state), tell.clone());
             let thread = std::thread::Builder::new().name(format!("cosched-tick{cpu}")).spawn(move || {
-                let prepared = prepare(cpu as usize);
-                let may_run = prepared.is_ok();
                 // Without a receiver another thread has failed, and all are being stopped.
-                let _ = tell.send(prepared);
-                drop(tell);
-                if may_run {
-                    state.run(&state.on[CpuBits::index(cpu)]);
-                    // As the slot thread.
-                    realtime::become_ordinary();
+                match prepare(cpu as usize) {
+                    Ok(_ahead) => {
+                        let _ = tell.send(Ok(()));
+                        drop(tell);
+                        state.run(&state.on[CpuBits::index(cpu)]);
+                    }
+                    Err(e) => drop(tell.send(Err(e))),
                 }
             });
             ticks.threads.push(thread?);
@@ -123,13 +122,13 @@ impl Drop for Ticks {
     }
 }
 
-fn prepare(cpu: usize) -> io::Result<()> {
+fn prepare(cpu: usize) -> io::Result<Ahead> {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set)?;
     // Otherwise each sleep is 50 µs longer.
     set_current_timer_slack(Some(NonZeroU64::MIN))?;
-    realtime::become_realtime(PRIORITY)
+    Ahead::at(PRIORITY)
 }
 
 #[cfg(test)]
