@@ -144,6 +144,10 @@ impl Commands {
                 | Adopt(_)
                 | Release(_)
                 | Setup(_)
+                | Events(_)
+                | Top(_)
+                | Metrics
+                | Trace(_)
         )
     }
 }

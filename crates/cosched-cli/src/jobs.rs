@@ -1,7 +1,7 @@
 //! Resolves the words on a command line to jobs: ids, or names if they are unique.
 
 use crate::context::Context;
-use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, say, tell};
+use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, print_json, say, tell};
 use cosched_api::{Client, Job, SocketChoice, parse};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -30,6 +30,37 @@ pub(crate) fn for_each(
         first = if first == 0 { code } else { first };
     }
     Ok(first)
+}
+
+/// The daemon's answers to requests that change jobs, as lines of JSON. After a failure to write none is shown, but requests are still sent.
+pub(crate) struct Answers {
+    json: bool,
+    written: Result<(), Failure>,
+}
+
+impl Answers {
+    pub(crate) fn new(context: &Context) -> Answers {
+        Answers { json: context.json, written: Ok(()) }
+    }
+
+    pub(crate) fn show(&mut self, job: &Job) {
+        if self.json && self.written.is_ok() {
+            self.written = print_json(job);
+        }
+    }
+
+    /// The exit code of the command, from that of its requests.
+    pub(crate) fn end(self, requests: u8) -> Result<u8, Failure> {
+        match self.written {
+            Err(failure) if requests == 0 => Err(failure),
+            written => {
+                if let Err(failure) = written {
+                    tell(&failure);
+                }
+                Ok(requests)
+            }
+        }
+    }
 }
 
 /// Prints a failure; returns the exit code of the result or of the failure.
@@ -125,6 +156,14 @@ pub(crate) mod tests {
             "cgroup": format!("cosched/job-{id}"),
         }))
         .expect("the literal is a job")
+    }
+
+    #[test]
+    fn answers_that_cannot_be_written_do_not_hide_a_failure() {
+        let end = |requests| Answers { json: true, written: Err(Failure::silent(0)) }.end(requests);
+        assert_eq!(end(EXIT_NO_JOB).unwrap(), EXIT_NO_JOB);
+        assert_eq!(end(0).unwrap_err().code, 0);
+        assert_eq!(Answers { json: true, written: Ok(()) }.end(0).unwrap(), 0);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod model;
 mod moment;
 mod out;
 mod parsers;
+mod picture;
 mod pipeline;
 mod profile;
 mod programs;

@@ -17,6 +17,9 @@ pub(crate) const EXIT_FORBIDDEN: u8 = 5;
 /// Refused in the present state, or invalid.
 pub(crate) const EXIT_REFUSED: u8 = 6;
 
+/// Between the lines of a reason: they stand below each other.
+const NEXT_LINE: &str = "\n       ";
+
 /// Why a command ends without success: its exit code and a message, if any.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -45,6 +48,13 @@ impl Failure {
     /// What, why and a hint, in the common form of all messages.
     pub(crate) fn explained(code: u8, what: &str, why: &str, hint: &str) -> Failure {
         let [what, why, hint] = [what, why, hint].map(plain);
+        Failure { code, message: format!("{what}\n  why: {why}\n  hint: {hint}") }
+    }
+
+    /// The same with a reason of several lines, such as a parser's.
+    pub(crate) fn explained_in_lines(code: u8, what: &str, why: &str, hint: &str) -> Failure {
+        let [what, hint] = [what, hint].map(plain);
+        let why = why.trim_end().lines().map(plain).collect::<Vec<_>>().join(NEXT_LINE);
         Failure { code, message: format!("{what}\n  why: {why}\n  hint: {hint}") }
     }
 }
@@ -95,7 +105,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// Makes a whole output safe for a terminal: only line ends and colours of our own remain.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (place, part) in text.split('\x1b').enumerate() {
         let colours = |body: &str| body.chars().all(|c| c.is_ascii_digit() || c == ';');
@@ -130,29 +140,18 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Draws a picture over the previous one: cursor home, each line cleared to its end, and everything below cleared. No flicker.
-pub(crate) fn draw(text: &str) -> Result<(), Failure> {
-    write(&picture("\x1b[H", text))
-}
-
-/// The same over the last `lines` lines.
-pub(crate) fn draw_over(lines: usize, text: &str) -> Result<(), Failure> {
-    let up = if lines > 0 { format!("\x1b[{lines}A\r") } else { "\r".to_owned() };
-    write(&picture(&up, text))
-}
-
-fn picture(place: &str, text: &str) -> String {
-    format!("{place}{}\x1b[J", harmless(text).replace('\n', "\x1b[K\n"))
-}
-
 /// Writes data. A closed pipe (`cosched ps | head -1`) ends the command quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() { write(&harmless(text)) } else { write(text) }
+    if io::stdout().is_terminal() { write(harmless(text).as_bytes()) } else { write(text.as_bytes()) }
 }
 
-fn write(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+/// Writes bytes as they are; otherwise as [`print`].
+pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
+    write_to(&mut io::stdout().lock(), bytes)
+}
+
+fn write_to(output: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
+    match output.write_all(bytes).and_then(|()| output.flush()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::silent(0)),
         Err(e) => Err(Failure::other(format!("cannot write to standard output: {e}"))),
@@ -175,6 +174,11 @@ pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "cosched: {}", harmless(&with_paths(message, documents().as_deref())));
 }
 
+/// Prints text on standard error; it is lost if that is closed.
+pub(crate) fn print_aside(text: &str) {
+    let _ = io::stderr().write_all(harmless(text).as_bytes());
+}
+
 /// Whether failures are reported as JSON, too (`--json`).
 pub(crate) static JSON_ERRORS: AtomicBool = AtomicBool::new(false);
 
@@ -194,7 +198,7 @@ fn as_json(failure: &Failure) -> serde_json::Value {
     let (why, hint) = rest.split_once("\n  hint: ").unwrap_or((rest, ""));
     let mut error = serde_json::json!({ "code": failure.code, "what": what });
     for (name, text) in [("why", why), ("hint", hint)].into_iter().filter(|(_, text)| !text.is_empty()) {
-        error[name] = text.into();
+        error[name] = text.replace(NEXT_LINE, "\\n").into();
     }
     serde_json::json!({ "error": error })
 }
@@ -233,6 +237,12 @@ pub(crate) fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
+/// The terminal's height in lines, as [`terminal_width`].
+pub(crate) fn terminal_height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_row > 0).then_some(size.ws_row.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +254,25 @@ mod tests {
         assert!(text.contains(r#""code":4"#) && text.contains(r#""what":"no job `x`""#), "{text}");
         assert!(text.contains(r#""why":"the daemon knows none""#) && text.contains(r#""hint":"`cosched ps"#), "{text}");
         assert_eq!(as_json(&Failure::other("oh")).to_string(), r#"{"error":{"code":1,"what":"oh"}}"#);
+    }
+
+    #[test]
+    fn a_reason_of_several_lines_keeps_them() {
+        let failure = Failure::explained_in_lines(1, "w", "error\n  |\n2 | a\x1b[2J\n", "h");
+        assert_eq!(failure.message, "w\n  why: error\n         |\n       2 | a\\u{1b}[2J\n  hint: h");
+        let json = as_json(&failure);
+        assert_eq!(json["error"]["why"], plain("error\n  |\n2 | a\x1b[2J"));
+        assert_eq!(json["error"]["hint"], "h");
+    }
+
+    #[test]
+    fn only_a_closed_pipe_is_quiet() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        let closed = write_to(&mut writer, b"x").unwrap_err();
+        assert_eq!((closed.code, closed.message.as_str()), (0, ""));
+        let full = write_to(&mut std::fs::File::create("/dev/full").unwrap(), b"x").unwrap_err();
+        assert!(full.code == 1 && full.message.starts_with("cannot write to standard output: "), "{full:?}");
     }
 
     #[test]
@@ -266,7 +295,6 @@ mod tests {
         assert_eq!(plain(&plain("\x1b")), plain("\x1b"), "twice is as once");
         assert_eq!(harmless("\x1b[32mok\x1b[0m\n\t"), "\x1b[32mok\x1b[0m\n\t");
         assert_eq!(harmless("\x1b]0;title\x07\x1b[2J\x1b[1;"), "\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{1b}[1;");
-        assert_eq!(picture("\x1b[2A\r", "a\x1b[2Jb\n"), "\x1b[2A\ra\\u{1b}[2Jb\x1b[K\n\x1b[J");
         assert_eq!(harmless_bytes(b"\x1b[31mred\xff\n"), "\\u{1b}[31mred\u{fffd}\n");
         let refused = ClientError::Refused(cosched_api::ErrorBody {
             code: ErrorCode::Conflict,

@@ -75,8 +75,9 @@ fn finding(subject: &str, state: State, found: &str, hint: &str) -> Finding {
 /// The findings of the daemon's program.
 fn of_daemon(fix: bool) -> Result<Vec<Finding>, Failure> {
     let daemon = Activation::find(Vec::new())?.daemon;
-    let failed =
-        |why: &str| Failure::explained(1, "the machine could not be examined", why, "`coschedd --check` may say more");
+    let failed = |why: &str| {
+        Failure::explained_in_lines(1, "the machine could not be examined", why, "`coschedd --check` may say more")
+    };
     let mut command = Command::new(&daemon);
     command.arg(if fix { "--setup=fix" } else { "--setup" }).env("COSCHED_LOG", "error").stdin(Stdio::null());
     let output = command.output().map_err(|e| failed(&format!("{} cannot be executed: {e}", daemon.display())))?;

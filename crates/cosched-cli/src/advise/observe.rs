@@ -58,7 +58,7 @@ impl Observer<'_> {
         let first = &alone[0];
         if matches!(first.outcome, Ended::Failed | Ended::Memory) {
             let why = first.why.clone().unwrap_or_default();
-            return Err(Failure::explained(1, "the command fails alone", &why, "run it in a shell"));
+            return Err(Failure::explained_in_lines(1, "the command fails alone", &why, "run it in a shell"));
         }
         let is_whole = first.outcome == Ended::Done;
         let memory_bytes = memory(&alone);

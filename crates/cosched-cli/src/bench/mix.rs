@@ -14,6 +14,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<MixJob>, Failure> {
         .map_err(|e| Failure { code: EXIT_REFUSED, message: format!("cannot read {place}: {e}") })?;
     parse(&text).map_err(|why| {
         let hint = "`cosched bench slowdown --help` shows such a list";
-        Failure::explained(EXIT_REFUSED, &format!("{place} is not a list of jobs"), &why, hint)
+        Failure::explained_in_lines(EXIT_REFUSED, &format!("{place} is not a list of jobs"), &why, hint)
     })
 }

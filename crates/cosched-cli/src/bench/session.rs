@@ -33,7 +33,7 @@ pub(crate) fn slowdown(context: &Context, options: &Slowdown) -> Result<u8, Fail
     let choices = Choice::parse_all(&head.policies)?;
     let phase = Phase::new(head.phase_regex.as_deref()).map_err(|why| {
         let hint = "as in --phase-regex 'elapsed: ([0-9.]+) s'";
-        Failure::explained(2, "--phase-regex cannot be used", &why, hint)
+        Failure::explained_in_lines(2, "--phase-regex cannot be used", &why, hint)
     })?;
     check::commands(&head, &choices)?;
     let jobs_max = cells(&head, 0).iter().map(|cell| cell.jobs).max().unwrap_or(1);
@@ -150,7 +150,7 @@ impl Session<'_> {
     fn hopeless(&self) -> Failure {
         let why = self.runs.last().and_then(|run| run.why.clone()).unwrap_or_default();
         let hint = "it must run alone before anything can be compared; run it in a shell";
-        Failure::explained(
+        Failure::explained_in_lines(
             1,
             &format!("one job alone under {} did not complete", single_policy(&self.head)),
             &why,

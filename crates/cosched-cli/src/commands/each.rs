@@ -1,8 +1,8 @@
 //! One request for each job, several at a time: requests that reach the daemon together are planned and written together.
 
 use crate::context::Context;
-use crate::jobs::{code_of, connect, find_all, patiently};
-use crate::out::{Failure, print_json};
+use crate::jobs::{Answers, code_of, connect, find_all, patiently};
+use crate::out::Failure;
 use cosched_api::{Client, ClientError, Job};
 use std::thread;
 
@@ -21,17 +21,17 @@ pub(super) fn each(
     for _ in 1..AT_ONCE.min(words.len()) {
         clients.push(Client::connect(&path)?);
     }
+    let mut shown = Answers::new(context);
     let mut first = 0;
     for some in words.chunks(AT_ONCE) {
         let ids = find_all(&mut clients[0], some)?;
         let answers = patiently(&path, || ask(&mut clients, ids, &request));
         for answer in answers {
-            let printed = answer.and_then(|job| if context.json { print_json(&job) } else { Ok(()) });
-            let code = code_of(printed.map(|()| 0))?;
+            let code = code_of(answer.map(|job| shown.show(&job)).map(|()| 0))?;
             first = if first == 0 { code } else { first };
         }
     }
-    Ok(first)
+    shown.end(first)
 }
 
 /// Each client takes the next job until none is left.

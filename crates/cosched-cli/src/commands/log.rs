@@ -2,11 +2,11 @@
 
 use super::options::Log;
 use crate::context::Context;
-use crate::out::{Failure, harmless_bytes, plain, print, print_json, say};
+use crate::out::{Failure, harmless_bytes, plain, print, print_json, say, write};
 use crate::{format, jobs};
 use cosched_api::{Client, Event, Job, JobState};
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ impl Output {
         self.file.seek(SeekFrom::Start(start + from as u64)).map(drop)
     }
 
-    /// Copies what is new to standard output, as bytes: a program's output need not be text. The inner error says that standard output is closed.
+    /// Copies what is new to standard output, as bytes: a program's output need not be text. The inner error is one of standard output.
     pub(super) fn copy(&mut self) -> io::Result<Result<(), Failure>> {
         if self.file.metadata()?.len() < self.file.stream_position()? {
             // The job has started, and its file was emptied.
@@ -99,11 +99,10 @@ impl Output {
             if count == 0 {
                 return Ok(Ok(()));
             }
-            let mut stdout = io::stdout().lock();
             let safe = self.foreign.then(|| harmless_bytes(&piece[..count]));
             let bytes = safe.as_ref().map_or(&piece[..count], String::as_bytes);
-            if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
-                return Ok(Err(Failure::silent(0)));
+            if let Err(failure) = write(bytes) {
+                return Ok(Err(failure));
             }
         }
     }

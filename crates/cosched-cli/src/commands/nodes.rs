@@ -4,7 +4,7 @@ use super::options::Nodes;
 use crate::context::Context;
 use crate::format;
 use crate::jobs::{connect, patiently};
-use crate::out::{EXIT_REFUSED, Failure, say};
+use crate::out::{EXIT_REFUSED, Failure, say, terminal_width};
 use crate::table::Listing;
 use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(crate) fn nodes(context: &Context, options: &Nodes) -> Result<u8, Failure> {
     // Without the store, the loads of the other nodes are unknown; the list of nodes is known all the same.
     let loads = client.loads().map(|list| list.nodes).unwrap_or_default();
     let all = both(nodes, &loads);
-    context.give(&all, || text(&all, cluster, format::now_unix_ms()))
+    context.give(&all, || text(&all, cluster, format::now_unix_ms(), terminal_width()))
 }
 
 fn both<'a>(nodes: &'a [NodeStatus], loads: &'a [NodeLoad]) -> Vec<Both<'a>> {
@@ -61,11 +61,11 @@ pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &Clus
     }
 }
 
-fn text(nodes: &[Both<'_>], cluster: &ClusterStatus, now_unix_ms: u64) -> String {
+fn text(nodes: &[Both<'_>], cluster: &ClusterStatus, now_unix_ms: u64, width: Option<usize>) -> String {
+    let tables = (node_table(nodes, now_unix_ms, width), super::queues::table(&cluster.queues, width));
     if cluster.alone {
         let store = if cluster.store_answers { "" } else { "; its queues cannot be written now" };
         let ceiling = format::percent(cluster.ceiling);
-        let tables = (node_table(nodes, now_unix_ms), super::queues::table(&cluster.queues));
         return format!("one machine{store}; gangs have at most {ceiling} of its slots\n\n{}\n{}", tables.0, tables.1);
     }
     let store = if cluster.store_answers { "" } else { ", whose store does not answer" };
@@ -75,12 +75,12 @@ fn text(nodes: &[Both<'_>], cluster: &ClusterStatus, now_unix_ms: u64) -> String
         cluster.name,
         cluster.plan_generation,
         format::percent(cluster.ceiling),
-        node_table(nodes, now_unix_ms),
-        super::queues::table(&cluster.queues)
+        tables.0,
+        tables.1
     )
 }
 
-fn node_table(nodes: &[Both<'_>], now_unix_ms: u64) -> String {
+fn node_table(nodes: &[Both<'_>], now_unix_ms: u64, width: Option<usize>) -> String {
     let state = |node: &NodeStatus| match (node.alive, node.drains) {
         (false, _) => match node.silent_since_unix_ms {
             Some(since) => format!("silent {}", format::duration_ms(now_unix_ms.saturating_sub(since))),
@@ -105,7 +105,7 @@ fn node_table(nodes: &[Both<'_>], now_unix_ms: u64) -> String {
         .numbers("OTHERS", 2, |of| format::or_dash(of.node.load.map(|load| format!("{load:.0}"))))
         .words("CLOCK", 2, |of| clock(of.node))
         .words("VERSION", 3, |of| format::or_dash(of.node.version.clone()))
-        .render(None)
+        .render(width)
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
             ..node.clone()
         };
         assert_eq!(
-            text(&both(&[node.clone(), gone], std::slice::from_ref(&load)), &cluster, 197_000),
+            text(&both(&[node.clone(), gone], std::slice::from_ref(&load)), &cluster, 197_000, None),
             "cluster c, whose store does not answer; this node runs plan 8 of 9; gangs that span nodes have at most 80% of a node\n\n\
              NODE  STATE       CPUS   MEM  LOAD  FREE  OTHERS  CLOCK  VERSION\n\
              a     drained        2  1.0G  1.26  512M       3  -      -\n\
@@ -177,7 +177,8 @@ mod tests {
              night  exclusive        2        0     1.0G         -     1m30s          -         -  all users\n"
         );
         let alone = ClusterStatus { alone: true, store_answers: true, ..cluster };
-        let text = text(&both(&[node], &[load]), &alone, 0);
+        let text = text(&both(&[node], &[load]), &alone, 0, Some(50));
         assert!(text.starts_with("one machine; gangs have at most 80% of its slots\n\nNODE"), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.len() <= 50), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::format;
 use crate::input::read_or_stdin;
 use crate::jobs::{connect, patiently};
-use crate::out::{EXIT_REFUSED, Failure, print, print_json, say};
+use crate::out::{EXIT_REFUSED, Failure, print, print_json, say, terminal_width};
 use crate::table::Listing;
 use clap::{Args, Subcommand};
 use cosched_api::{
@@ -56,14 +56,14 @@ pub(crate) fn queues(context: &Context, options: &Queues) -> Result<u8, Failure>
     match options {
         _ if context.json => print_json(&cluster.queues)?,
         Queues { toml: true, .. } => print(&as_toml(cluster))?,
-        Queues { command: None, .. } => print(&text(cluster))?,
+        Queues { command: None, .. } => print(&text(cluster, terminal_width()))?,
         Queues { command: Some(_), .. } => (),
     }
     Ok(0)
 }
 
-fn text(cluster: &ClusterStatus) -> String {
-    let mut text = table(&cluster.queues);
+fn text(cluster: &ClusterStatus, width: Option<usize>) -> String {
+    let mut text = table(&cluster.queues, width);
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             let _ = write!(text, "\n{name:<11}{value}");
@@ -94,7 +94,7 @@ fn shares(shares: ClassShares) -> String {
 }
 
 /// The queues as a table; `cosched nodes` has it, too.
-pub(super) fn table(queues: &[QueueStatus]) -> String {
+pub(super) fn table(queues: &[QueueStatus], width: Option<usize>) -> String {
     Listing::of(queues)
         .words("QUEUE", 0, |queue| queue.name.as_str())
         .words("KIND", 0, |queue| if queue.exclusive { "exclusive" } else { "shared" })
@@ -106,7 +106,7 @@ pub(super) fn table(queues: &[QueueStatus]) -> String {
         .numbers("USER JOBS", 2, |queue| format::or_dash(queue.jobs_max_per_user.map(|jobs| jobs.to_string())))
         .numbers("USER MEM", 2, |queue| format::or_dash(queue.memory_bytes_max_per_user.map(format::size)))
         .words("FOR", 0, whose)
-        .render(None)
+        .render(width)
 }
 
 /// The users who may use a queue.
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn queues_in_a_table() {
         assert_eq!(
-            text(&cluster()),
+            text(&cluster(), None),
             "QUEUE  KIND       WAITING  STARTED  MEM MAX  DISK MAX  TIME MAX  USER JOBS  USER MEM  FOR\n\
              short  shared           2        1        -         -    10m00s          -         -  all users\n\
              night  exclusive        2        1     3.0G         -         -          4      1.0G  ann,@hpc\n\

@@ -1,8 +1,8 @@
 //! `cosched resources`: changes the resources that jobs request.
 
 use crate::context::Context;
-use crate::jobs::for_each;
-use crate::out::{Failure, print_json};
+use crate::jobs::{Answers, for_each};
+use crate::out::Failure;
 use crate::parsers::parse_node;
 use clap::Args;
 use cosched_api::{NodeResources, ResourcesRequest, parse};
@@ -33,11 +33,10 @@ pub(crate) struct ChangeResources {
 pub(crate) fn resources(context: &Context, options: &ChangeResources) -> Result<u8, Failure> {
     let request = ResourcesRequest { nodes: options.nodes.clone(), cpus: options.cpus, mem_bytes: options.mem };
     // One after the other: what one job gives up is then available to the next.
-    for_each(context, &options.jobs, |client, id| {
-        let job = client.set_resources(id, &request)?;
-        if context.json {
-            print_json(&job)?;
-        }
+    let mut shown = Answers::new(context);
+    let first = for_each(context, &options.jobs, |client, id| {
+        shown.show(&client.set_resources(id, &request)?);
         Ok(0)
-    })
+    })?;
+    shown.end(first)
 }

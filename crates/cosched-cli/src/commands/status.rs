@@ -2,7 +2,8 @@
 
 use super::matrix;
 use crate::context::Context;
-use crate::out::{Failure, draw, print, print_json, use_colour};
+use crate::out::{Failure, print, print_json, use_colour};
+use crate::picture::draw;
 use crate::{format, jobs};
 use cosched_api::{Clock, Distribution, NodeStatus, Period, QueueStatus, Status};
 use std::io::{self, IsTerminal};

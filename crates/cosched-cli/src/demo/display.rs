@@ -6,7 +6,8 @@ use super::report::{Results, arm_name, table};
 use crate::commands::matrix;
 use crate::context::Context;
 use crate::jobset::Look;
-use crate::out::{Failure, draw_over, print, say, use_colour};
+use crate::out::{Failure, print, say, use_colour};
+use crate::picture::draw_over;
 use cosched_api::{Client, Status};
 use std::io::{self, IsTerminal};
 
@@ -90,13 +91,14 @@ impl Display {
     }
 
     fn draw(&mut self, text: &str) -> Result<(), Failure> {
-        draw_over(std::mem::replace(&mut self.drawn, text.lines().count()), text)
+        self.drawn = draw_over(self.drawn, text)?;
+        Ok(())
     }
 
     fn erase(&mut self) -> Result<(), Failure> {
         match std::mem::take(&mut self.drawn) {
             0 => Ok(()),
-            lines => draw_over(lines, ""),
+            lines => draw_over(lines, "").map(drop),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{EXIT_NO_PIPELINE, help};
 use crate::context::Context;
-use crate::out::{self, Failure, plain, print, print_json, say};
+use crate::out::{Failure, plain, print, print_json, say};
 use clap::Args;
 use cosched_api::parse::nearest;
 use cosched_pipeline::live::{self, Listed, Snapshot};
@@ -68,7 +68,7 @@ fn draw(context: &Context, chosen: &[&Listed], redraw: bool) -> Result<u8, Failu
     }
     let all = texts.join("\n");
     if redraw {
-        out::draw(&all)?;
+        crate::picture::draw(&all)?;
     } else {
         print(&all)?;
     }

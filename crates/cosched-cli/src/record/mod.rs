@@ -7,7 +7,7 @@ mod shadow;
 
 use crate::context::Context;
 use crate::format::command_line;
-use crate::out::{Failure, json_line, print_json, say};
+use crate::out::{Failure, json_line, print_aside, print_json, say};
 use crate::profile::{rank_files, summary};
 use crate::run::waiting::{find_library, preload};
 use crate::run::{EXIT_FAILED, find_program, shell_code};
@@ -105,7 +105,7 @@ fn build(directory: &Path, run: &Run, ended: Ended) -> Profile {
 
 fn report(context: &Context, options: &Record, profile: &Profile) -> Result<(), Failure> {
     if !options.quiet {
-        eprint!("{}", summary(profile, None));
+        print_aside(&summary(profile, None));
         let shown = command_line(&[options.output.display().to_string()]);
         say(&format!("the profile is in {shown}; try: cosched sim program --profile {shown}"));
     }

@@ -175,7 +175,7 @@ fn read(path: &Path) -> Result<Description, Failure> {
     let text = input::read(path, "give the path of a description in TOML")?;
     let mut description: Description = toml::from_str(&text).map_err(|e| {
         let hint = "see `cosched sim sweep --help` for what a description has";
-        Failure::explained(1, &format!("{} is not a description", path.display()), e.to_string().trim_end(), hint)
+        Failure::explained_in_lines(1, &format!("{} is not a description", path.display()), &e.to_string(), hint)
     })?;
     let directory = path.parent().unwrap_or(Path::new(""));
     for workload in &mut description.workloads {

@@ -97,7 +97,7 @@ impl Settings {
     pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
         let failed = |why: String| {
             let what = format!("the settings in {} cannot be used", path.display());
-            Failure::explained(
+            Failure::explained_in_lines(
                 EXIT_REFUSED,
                 &what,
                 &why,
@@ -105,7 +105,7 @@ impl Settings {
             )
         };
         match std::fs::read_to_string(path) {
-            Ok(text) => toml::from_str(&text).map_err(|e| failed(e.to_string().trim().replace('\n', " "))),
+            Ok(text) => toml::from_str(&text).map_err(|e| failed(e.to_string())),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(Settings::default()),
             Err(e) => Err(failed(e.to_string())),
         }
@@ -180,7 +180,13 @@ mod tests {
         let keys = ["when_down = \"stop\"", "clas = \"batch\""].map(str::to_owned);
         for text in keys.iter().chain(&partitions) {
             std::fs::write(&file, text).unwrap();
-            assert_eq!(Settings::read(&file).unwrap_err().code, EXIT_REFUSED, "{text}");
+            let refused = Settings::read(&file).unwrap_err();
+            assert_eq!(refused.code, EXIT_REFUSED, "{text}");
+            assert!(
+                !refused.message.contains("\\n") && refused.message.contains("\n         |\n"),
+                "{}",
+                refused.message
+            );
         }
     }
 }

@@ -158,10 +158,12 @@ fn shells_are_offered_jobs_and_programs_and_nothing_is_started_for_that() {
 #[test]
 fn failures_are_json_where_that_is_asked_for() {
     let place = Place::new();
-    let output = place.output(&["--json", "ps"]);
-    let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert_eq!((output.status.code(), &error["error"]["code"]), (Some(3), &serde_json::json!(3)));
-    assert!(error["error"]["hint"].as_str().unwrap().contains("starts one"), "{error}");
+    for command in ["ps", "events", "metrics", "trace"] {
+        let output = place.output(&["--json", command]);
+        let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert_eq!((output.status.code(), &error["error"]["code"]), (Some(3), &serde_json::json!(3)));
+        assert!(error["error"]["hint"].as_str().unwrap().contains("starts one"), "{error}");
+    }
     let _fake = Fake::start(&place.socket);
     let output = place.output(&["--json", "kill", "98", "99"]);
     let lines: Vec<serde_json::Value> =

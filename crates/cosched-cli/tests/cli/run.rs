@@ -243,8 +243,31 @@ fn a_detached_job_has_an_id_and_a_file() {
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "out\nerr\n");
     let shown = place.output(&["log", "--follow", "1"]);
     assert_eq!(text(&shown.stdout), "out\nerr\n");
+    let full = std::fs::File::create("/dev/full").unwrap();
+    assert_eq!(ended(&mut place.cosched(&["log", "1"]).stdout(full).spawn().unwrap()).code(), Some(1));
     assert_eq!(place.output(&["wait", "1"]).status.code(), Some(4));
     std::fs::remove_file(log).unwrap();
+}
+
+/// As `cosched run -d --array 1-4 … | head -1`.
+#[test]
+fn closed_output_ends_no_work() {
+    let place = Place::new();
+    let fake = Fake::start(&place.socket);
+    let closed = |words: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        ended(&mut place.cosched(words).stdout(writer).spawn().unwrap()).code()
+    };
+    let output = place.path("out-%a");
+    assert_eq!(closed(&["run", "-d", "--array", "1-4", "--output", output.to_str().unwrap(), "true"]), Some(0));
+    fake.until("all ends", |state| state.jobs.len() == 4 && state.jobs.iter().all(|job| job.exit.is_some()));
+    let words: Vec<&str> = ["class", "--json"].into_iter().chain(["1"; 20]).chain(["batch"]).collect();
+    assert_eq!(closed(&words), Some(0));
+    assert_eq!(closed(&["resources", "--json", "--cpus", "1", "1", "2"]), Some(0));
+    let seen = |begin: &str| fake.state().seen.iter().filter(|seen| seen.starts_with(begin)).count();
+    assert_eq!(seen("POST /v1/jobs/1/class"), 20);
+    assert_eq!((seen("POST /v1/jobs/1/resources"), seen("POST /v1/jobs/2/resources")), (1, 1));
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn read(path: &Path) -> Result<PipelineSpec, Failure> {
     let text = input::read(path, "give the path of a pipeline in TOML; docs/pipeline-rules.md has the format")?;
     toml::from_str(&text).map_err(|e| {
         let hint = "see `cosched sim pipeline --help` for what a pipeline has";
-        Failure::explained(1, &format!("{} is not a pipeline", path.display()), e.to_string().trim_end(), hint)
+        Failure::explained_in_lines(1, &format!("{} is not a pipeline", path.display()), &e.to_string(), hint)
     })
 }
 
