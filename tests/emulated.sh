@@ -4,6 +4,7 @@ top=/sys/fs/cgroup
 
 check() { # NAME COMMAND…
     name=$1
+    echo "$name" >/tmp/check
     shift
     if "$@"; then echo "ok: $name"; else echo "FAILED: $name"; fi
 }
@@ -40,3 +41,21 @@ stands_still() {
 one_frozen() { find "$@" -name cgroup.events -exec grep -l 'frozen 1' {} + | grep -q .; }
 thawed() { [ "$(find "$@" -name cgroup.freeze -exec cat {} + | sort -u)" = 0 ]; }
 gone() { [ ! -e "$1" ]; }
+
+# A check that hangs says where: the console is all that is left of this machine.
+threads() { for thread in "$1"/task/*; do echo "$(cat $thread/comm) $(cut -d ' ' -f 3 $thread/stat) $(cat $thread/wchan)"; done | sort | uniq -c; }
+tell_processes() {
+    echo "hangs: $1, at $(cat /proc/uptime)"
+    for process in /proc/[0-9]*; do
+        # The kernel's own threads have none.
+        [ -z "$(tr -d '\0' <$process/cmdline)" ] || echo "hangs: ${process#/proc/}: $(threads $process | tr '\n' ';')"
+    done
+}
+(
+    before=
+    while sleep 90; do
+        now=$(cat /tmp/check)
+        [ "$now" != "$before" ] || tell_processes "$now"
+        before=$now
+    done
+) 2>/dev/null &

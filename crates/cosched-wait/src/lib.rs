@@ -21,6 +21,7 @@ mod join;
 mod later;
 mod local;
 mod real;
+mod row;
 mod shared;
 mod stats;
 mod sys;
@@ -29,6 +30,7 @@ mod text;
 mod thread;
 #[cfg(not(any(test, static_unwinder)))]
 mod unwind;
+mod work;
 
 /// Runs before `main`; before it, the dynamic linker binds nothing to us that would need it.
 #[used]

@@ -4,8 +4,8 @@
 //! with a gap in which the thread computed, or blocked by itself. A gap in which it only waited in the queue of a CPU does not end it.
 
 use crate::crowd::{self, Crowd, Queueing};
-use crate::descriptors::Descriptors;
 use crate::hooks::progress;
+use crate::row::Row;
 use crate::{local, real, shared, sys};
 use core::cell::{Cell, RefCell};
 use core::ptr::null;
@@ -64,38 +64,6 @@ pub(crate) struct Thread {
     rule: RefCell<SpinRule>,
     row: Row,
     counts: Counts,
-}
-
-/// The row of calls.
-#[derive(Default)]
-struct Row {
-    active: Cell<bool>,
-    calls: Cell<u32>,
-    start_ns: Cell<u64>,
-    /// The end of the last call.
-    last_ns: Cell<u64>,
-    /// The CPU time, and when it was read.
-    cpu_ns: Cell<u64>,
-    cpu_at_ns: Cell<u64>,
-    asleep_ns: Cell<u64>,
-    /// How often the thread had blocked at the row's begin, and after its last block here.
-    voluntary: Cell<u64>,
-    /// Whether it blocked, and whether the last block ended by its time limit.
-    blocked: Cell<bool>,
-    timed_out: Cell<bool>,
-    /// Whether it is counted among the sleepers, and the doorbell's value before the program's last poll.
-    announced: Cell<bool>,
-    bell: Cell<u32>,
-    /// Its progress loop reports when it finds something, though perhaps not everything.
-    tells: Cell<bool>,
-    /// Calls that must not block: another descriptor is ready, and the program has to get to it.
-    grace: Cell<u32>,
-    /// Whether the row contains calls of sched_yield, and others.
-    yields: Cell<bool>,
-    asks: Cell<bool>,
-    /// Above 0: waits usually end by descriptors.
-    by_descriptor: Cell<i8>,
-    descriptors: RefCell<Descriptors>,
 }
 
 /// Counts that are not yet in the slot, in the order of [`shared::counters`].
@@ -162,6 +130,9 @@ fn enter_slowly() -> Option<&'static Thread> {
             thread.leave();
             return None;
         }
+    }
+    if !thread.in_mpi() {
+        thread.row.called_ns.set(sys::now_ns());
     }
     Some(thread)
 }
@@ -347,10 +318,15 @@ impl Thread {
         if now_ns >= self.look_ns.get() && !self.look(now_ns) {
             return Verdict::Spin;
         }
-        if !self.row.active.get() || self.gap_ends_row(now_ns) {
-            if self.row.active.get() {
-                self.end_row(self.row.last_ns.get(), false);
-            }
+        let works = !is_yield && self.works();
+        if self.row.active.get() && (works || self.gap_ends_row(now_ns)) {
+            self.end_row(self.row.last_ns.get(), false);
+        }
+        if works {
+            self.row.last_ns.set(now_ns);
+            return Verdict::Spin;
+        }
+        if !self.row.active.get() {
             self.begin_row(now_ns);
         }
         self.row.last_ns.set(now_ns);
@@ -364,6 +340,15 @@ impl Thread {
             return Verdict::Spin;
         }
         if self.mode.get() == page::SPIN_YIELD { Verdict::Yield } else { Verdict::Block }
+    }
+
+    /// Whether the thread has work between its calls. A progress loop that tells what it finds is asked by a program that waits for it.
+    fn works(&self) -> bool {
+        let row = &self.row;
+        if self.in_mpi() || row.tells.get() {
+            return false;
+        }
+        row.work.after(row.called_ns.get().saturating_sub(row.last_ns.get()))
     }
 
     fn gap_ends_row(&self, now_ns: u64) -> bool {
