@@ -9,7 +9,7 @@ use crate::jobs;
 use crate::out::{EXIT_REFUSED, Failure, say, tell};
 use crate::run::signals::Signals;
 use crate::run::{Follow, wait};
-use cosched_api::{Client, Job, KillRequest};
+use cosched_api::{Client, Job, JobState, KillRequest};
 use rustix::process::Signal;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -30,12 +30,14 @@ pub(crate) fn attach(context: &Context, options: &Attach) -> Result<u8, Failure>
         let keys = if options.no_signals { "Ctrl-C detaches" } else { "Ctrl-C interrupts it, Ctrl-\\ detaches" };
         say(&format!("attached to job {id}; {keys}"));
     }
+    // What is in the file of a job that has not started is another's output; the file is emptied when it starts.
+    let lines = if job.state == JobState::Waiting { 0 } else { options.lines };
     let mut output = None;
     let mut follow = Follow::new(&client, &job, Duration::ZERO);
     loop {
         // Taken before reading, so that everything written before the end is read.
         let over = follow.has_ended() || follow.is_over();
-        copy(&mut output, &job, path, options.lines, over)?;
+        copy(&mut output, &job, path, lines, over)?;
         if over {
             break;
         }

@@ -43,6 +43,9 @@ fn a_file_for_output_is_replaced_when_the_job_starts_and_not_while_it_waits() {
     let mut shown = BufReader::new(log.stdout.take().unwrap());
     let mut line = String::new();
     shown.read_line(&mut line).unwrap();
+    let attached = place.cosched(&["attach", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    // Its first poll comes after it has looked at the job.
+    fake.until("the attached command", |state| state.seen.iter().any(|line| line.contains("/v1/jobs/1/wait")));
     fake.place(1);
     assert_eq!((ended(&mut child).code(), kept().as_str()), (Some(0), "new\n"));
     // A command that follows it notices that it is replaced.
@@ -51,6 +54,7 @@ fn a_file_for_output_is_replaced_when_the_job_starts_and_not_while_it_waits() {
     let mut said = String::new();
     log.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("job 1 has not started: what is in "), "{said}");
+    assert_eq!(text(&attached.wait_with_output().unwrap().stdout), "new\n");
 }
 
 #[test]
