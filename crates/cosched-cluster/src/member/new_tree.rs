@@ -76,3 +76,21 @@ impl Member {
         nodes.fold(self.settings.jobs_known, u64::max)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Lab, USER, submit};
+    use super::*;
+
+    #[test]
+    fn an_earlier_state_is_known_though_the_copy_before_was_dropped() {
+        let mut lab = Lab::new(1);
+        lab.asks(0, USER, submit("a", 1));
+        let member = &mut lab.seats[0].member;
+        let dropped = Replica::default();
+        assert!(!member.is_put_back(&dropped));
+        let newest = member.follow.newest_seen;
+        member.replica.state.as_mut().unwrap().value.generation = newest - 1;
+        assert!(member.is_put_back(&dropped));
+    }
+}

@@ -61,7 +61,7 @@ impl fmt::Display for BadState {
 
 impl core::error::Error for BadState {}
 
-/// The planner of a cluster.
+/// Plans all nodes of a cluster together.
 #[derive(Debug)]
 pub struct Planner {
     pub(super) state: State,

@@ -161,7 +161,7 @@ impl Entry {
     }
 }
 
-/// The planner of a cluster.
+/// Plans jobs by their policies: those of one node in its daemon, and those of all nodes in the simulator.
 #[derive(Debug)]
 pub struct Planner {
     config: PlannerConfig,

@@ -1,8 +1,8 @@
 //! Places: which CPUs the cells of a gang stand for.
 //!
 //! Problem: programs bind themselves, and each believes that it is alone. Two `mpirun -n 1` side by side bind themselves to the same first
-//! core while another one is idle; and threads of one gang that share a core with another gang's, or whose data lies in the memory of
 //! core while another one is idle; and threads of one gang that share a core with another gang's, or whose data is in the memory of
+//! another socket, run slower.
 //!
 //! Rule. Of the CPUs that are free in a row, a gang gets, in this order of importance:
 //! 1. cores of which no other gang of the row has a CPU, one CPU of each, before two CPUs of a core (siblings);
