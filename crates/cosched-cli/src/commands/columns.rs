@@ -30,6 +30,14 @@ fn moment(unix_ms: Option<u64>) -> Value {
     Value(unix_ms.map(format::second), unix_ms.map(|ms| ms as f64))
 }
 
+fn start(job: &Job) -> Value {
+    let expected = job.expected_start_unix_ms.map(|at| ("by ", at));
+    let begin = job.begin_unix_ms.filter(|_| job.state == JobState::Waiting).map(|at| ("from ", at));
+    let known = job.started_unix_ms.map(|at| ("", at)).or(expected).or(begin);
+    let Value(text, number) = moment(known.map(|(_, at)| at));
+    Value(text.map(|text| format!("{}{text}", known.map_or("", |(word, _)| word))), number)
+}
+
 const fn column(name: &'static str, column: Column, about: &'static str, value: fn(&Job) -> Value) -> JobColumn {
     JobColumn { name, column, about, value }
 }
@@ -74,10 +82,7 @@ pub(super) const ALL: [JobColumn; 23] = [
         number(pid.map(f64::from), pid.map(|pid| pid.to_string()))
     }),
     column("submitted", words("SUBMITTED", 1), "when it was submitted", |job| moment(Some(job.submitted_unix_ms))),
-    column("start", words("START", 1), "when it started; `by`: when it starts at the latest", |job| {
-        let Value(text, number) = moment(job.started_unix_ms.or(job.expected_start_unix_ms));
-        Value(text.map(|text| if job.started_unix_ms.is_some() { text } else { format!("by {text}") }), number)
-    }),
+    column("start", words("START", 1), "when it started; `by`: at the latest, `from`: not before", start),
     column("ended", words("ENDED", 1), "when its last process ended", |job| moment(job.ended_unix_ms)),
     column("exit", words("EXIT", 1), "exit code, or the signal that ended it", |job| Value(exit(job), None)),
     column("reason", words("REASON", 0), "why it waits, is stopped or was ended", |job| Value(reason(job), None)),
@@ -238,6 +243,18 @@ mod tests {
         assert_eq!(state(&stopped), "suspended");
         stopped.decided = vec![Decision { matter: DecidedMatter::Suspension, uid: 0, user: "root".into() }];
         assert_eq!(state(&stopped), "suspended by root");
+    }
+
+    #[test]
+    fn a_start_that_is_to_come_says_so() {
+        let mut one = job(1, "a");
+        (one.state, one.started_unix_ms, one.begin_unix_ms) = (JobState::Waiting, None, Some(90_000_000));
+        let shown = |job: &Job| start(job).0.unwrap();
+        assert!(shown(&one).starts_with("from 19"), "{}", shown(&one));
+        one.expected_start_unix_ms = Some(100_000_000);
+        assert!(shown(&one).starts_with("by 19"), "{}", shown(&one));
+        one.started_unix_ms = Some(95_000_000);
+        assert!(shown(&one).starts_with("19"), "{}", shown(&one));
     }
 
     #[test]
