@@ -310,8 +310,12 @@ fn elf_obstacle(start: &[u8]) -> Option<&'static str> {
     const INTERPRETER: u32 = 3;
     for number in 0..count {
         // A table beyond the part that was read: unknown.
-        if word(table + number * size)? == INTERPRETER {
-            return None;
+        let entry = table + number * size;
+        if word(entry)? == INTERPRETER {
+            let (place, length) = (long(entry + 8)? as usize, long(entry + 32)? as usize);
+            let path = start.get(place..place.checked_add(length)?)?;
+            let is_musl = path.windows(8).any(|part| part == b"/ld-musl");
+            return is_musl.then_some("its C library is musl and the library needs glibc");
         }
     }
     Some("it is statically linked")
@@ -370,6 +374,13 @@ mod tests {
         let mut bare = own[..4096].to_vec();
         bare[56..58].copy_from_slice(&0_u16.to_ne_bytes());
         assert!(elf_obstacle(&bare).unwrap().contains("statically"));
+        let loader = own
+            .windows(12)
+            .position(|part| part == b"/ld-linux-x8")
+            .or_else(|| own.windows(12).position(|part| part == b"/ld-linux-aa"));
+        let mut musl = own[..4096].to_vec();
+        musl[loader.unwrap()..][..8].copy_from_slice(b"/ld-musl");
+        assert!(elf_obstacle(&musl).unwrap().contains("musl"));
     }
 
     #[test]
