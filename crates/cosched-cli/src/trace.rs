@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// The daemon tells states up to 100 ms late: here a plan without a gang begins before it is told that the gang is suspended,
-    /// and one with it before it is told that it goes on.
+    /// and one with it before it is told that it is resumed.
     #[test]
     fn a_suspension_lasts_from_plan_to_plan_and_nothing_overlaps() {
         let mut recorded = recorded();
