@@ -1,4 +1,4 @@
-// Three questions about a trace of two gangs in turn, to Perfetto's trace processor:
+// Questions about a trace of two gangs in turn, and of a job that waits, to Perfetto's trace processor:
 //   node questions.mjs ENGINE TRACE FACTS      what is true, as JSON: tests/monitoring/run
 // Exit codes: 0 the answers are right, 1 they are not.
 import assert from "node:assert/strict";
@@ -67,5 +67,33 @@ assert.equal(meanwhile, 0, "slots of the job while it is suspended");
 const [{ events }] = processor.query(`select count(*) as events from (${lanes}) where category = 'event' and name in ('suspended', 'resumed')`);
 assert.equal(events, 2);
 
+// What did each gang use, while it is said to run and while it is said to be stopped? Of a gang's counters the spans are those of its samples.
+const counted_of = (what, job) => `(select ts, value, lead(ts) over (order by ts) as until from counter join counter_track as track
+  on counter.track_id = track.id where track.name glob '${what} ${job} *')`;
+for (const [place, job] of facts.jobs.entries()) {
+  const spans = `(select name, ts, ts + dur as until from (${lanes}) where category = 'gang' and pane = 'Gangs: run and stop' and tid = ${job})`;
+  const kinds = processor.query(`select name, count(*) as often, sum(until - ts) / 1e9 as all_s from ${spans} group by name order by name`);
+  assert.deepEqual(kinds.map(({ name }) => name), place ? ["runs", "stopped", "suspended"] : ["runs", "stopped"], JSON.stringify(kinds));
+  const overlap = processor.query(`select a.ts from ${spans} as a join ${spans} as b on a.ts < b.ts and b.ts < a.until`);
+  assert.deepEqual(overlap, [], "a gang does one thing at a time");
+  const [{ used_s, runs_s }] = processor.query(`
+    with used as ${counted_of("CPUs used by", job)}, whole as (select min(ts) as low, max(ts) as high from used)
+    select (select sum(value * (until - ts)) / 1e9 from used where until is not null) as used_s,
+      sum(min(until, high) - max(ts, low)) / 1e9 as runs_s from ${spans}, whole where name = 'runs' and until > low and ts < high`);
+  // It has one process that computes: what it uses beyond the time in which it runs it would have used while it was stopped.
+  assert.ok(used_s <= 1.1 * runs_s + 0.1 && used_s >= 0.3 * runs_s, `job ${job} used ${used_s} s of ${runs_s} s: ${JSON.stringify(kinds)}`);
+}
+
+// How long did the waiting job spin, and how long did it block?
+const wait_s = (what) => processor.query(`
+  select sum(value * (until - ts)) / 1e9 as amount, (max(until) - min(ts)) / 1e9 as all_s from ${counted_of(what, facts.poller)} where until is not null`)[0];
+const [spun, blocked, waits] = ["spinning in", "blocked in", "waits/s of"].map(wait_s);
+assert.ok(waits.amount > 50, `${waits.amount} waits`);
+assert.ok(spun.amount > 0 && blocked.amount > spun.amount, `${spun.amount} s spun, ${blocked.amount} s blocked`);
+assert.ok(spun.amount + blocked.amount < 1.1 * blocked.all_s + 0.1, "it waits no longer than it lives: it has one thread that waits");
+assert.deepEqual(processor.query(`select name from counter_track where name glob 'blocked in ${facts.jobs[0]} *' and
+  exists (select 1 from counter where counter.track_id = counter_track.id and value > 0)`), [], "what computes does not wait");
+
+console.log(`Perfetto: ${waits.amount.toFixed(0)} waits, ${spun.amount.toFixed(2)} s of them spun, ${blocked.amount.toFixed(2)} s blocked`);
 console.log(`Perfetto: ${slots[0].slots} slots on ${slots.length} CPUs, ${changes} switches (${changes_counted} while the daemon counted ${counted.toFixed(0)}), ` +
   `stopped for ${(stopped.to_s - stopped.from_s).toFixed(2)} s`);

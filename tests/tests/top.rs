@@ -59,6 +59,15 @@ impl Screen {
         assert!(wait_until(|| self.text().contains(what)), "`{what}` does not come on the screen:\n{}", self.text());
     }
 
+    /// As the terminal tells it: a click of the left button on the line that has this text.
+    fn click(&mut self, on: &str) {
+        let encoding = self.parser.lock().unwrap().screen().mouse_protocol_encoding();
+        assert_eq!(encoding, vt100::MouseProtocolEncoding::Sgr);
+        let text = self.text();
+        let line = 1 + text.lines().position(|line| line.contains(on)).unwrap_or_else(|| panic!("{on}: {text}"));
+        self.press(&format!("\x1b[<0;3;{line}M\x1b[<0;3;{line}m"));
+    }
+
     fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("the terminal takes keys");
     }
@@ -71,6 +80,11 @@ impl Screen {
         let screen = parser.screen();
         let text = screen.contents();
         assert!(!screen.alternate_screen() && !screen.hide_cursor(), "the screen was not given back:\n{text}");
+        assert_eq!(
+            screen.mouse_protocol_mode(),
+            vt100::MouseProtocolMode::None,
+            "the mouse was not given back:\n{text}"
+        );
         let settings: Vec<&str> = text.split_whitespace().collect();
         assert!(["icanon", "echo", "isig"].iter().all(|wanted| settings.contains(wanted)), "raw mode is left:\n{text}");
         text
@@ -125,6 +139,17 @@ fn keys_steer_a_real_job_and_the_terminal_is_given_back() {
     screen.shows("make it standby?");
     screen.press("y");
     assert!(wait_until(|| d.client().job(id).unwrap().class == Class::Standby), "{}", screen.text());
+    // The job that keys act on is in the question.
+    screen.click("spinner");
+    screen.click("other");
+    screen.press("s");
+    screen.shows(&format!("job {other} other"));
+    screen.press("n");
+    screen.shows("cancelled");
+    screen.click("other");
+    screen.shows(&format!("job {other}: Esc closes"));
+    screen.press("\x1b[<2;3;3M");
+    assert!(wait_until(|| !screen.text().contains("Esc closes")), "{}", screen.text());
     screen.press("/other\r");
     assert!(wait_until(|| !screen.text().contains("spinner")), "{}", screen.text());
     screen.press("k");

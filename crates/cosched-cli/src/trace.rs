@@ -1,13 +1,17 @@
 //! `cosched trace`: slots, jobs and switches of some seconds as a Chrome trace, which Perfetto shows on one time axis.
 //!
-//! The slots are computed from the plans and the clock, as the slot thread computes them; the rest is the daemon's events, and its
-//! counters, which are sampled four times a second.
+//! The slots, and when each gang runs and stops, are computed from the plans and the clock, as the slot thread computes them; the rest
+//! is the daemon's events, and its counters, which are sampled four times a second.
+
+mod gangs;
 
 use crate::context::Context;
 use crate::jobs;
 use crate::out::{Failure, print};
 use clap::Args;
-use cosched_api::{Client, EventKind, Job, PlanEvent, Status, StreamEvent, StreamRequest, parse};
+use cosched_api::{
+    Client, EventKind, Job, JobEvent, JobState, PlanEvent, Row, Status, StreamEvent, StreamRequest, parse,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,10 +20,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
 /// A trace that is too large to open is of no use.
 const SLICES_MAX: u64 = 2_000_000;
-/// The lanes: columns of the matrix, jobs, counters.
+/// The lanes: columns of the matrix, jobs, gangs, counters.
 const SLOTS: u32 = 1;
 const JOBS: u32 = 2;
-const COUNTS: u32 = 3;
+const GANGS: u32 = 3;
+const COUNTS: u32 = 4;
 /// The first column's thread. Perfetto takes a thread 0 for that with the number of its process, which is another column's.
 const FIRST: usize = 1;
 
@@ -96,12 +101,15 @@ impl Recorded {
     /// The trace as JSON; times are microseconds since its beginning.
     fn render(&self) -> Value {
         let mut all = Vec::new();
-        for (pid, name) in [(SLOTS, "Slots of the matrix"), (JOBS, "Jobs"), (COUNTS, "Counted")] {
+        for (pid, name) in
+            [(SLOTS, "Slots of the matrix"), (JOBS, "Jobs"), (GANGS, "Gangs: run and stop"), (COUNTS, "Counted")]
+        {
             all.push(json!({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}));
             all.push(json!({"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": pid}}));
         }
         self.slots(&mut all);
         self.lives(&mut all);
+        self.gangs(&mut all);
         self.counts(&mut all);
         json!({
             "displayTimeUnit": "ms",
@@ -110,44 +118,35 @@ impl Recorded {
         })
     }
 
-    /// The slots of each plan, until the next plan.
-    fn slots(&self, all: &mut Vec<Value>) {
-        let names = self.names();
+    /// The plans, each until the next.
+    fn plans(&self) -> Vec<(&PlanEvent, f64, f64)> {
         let plans: Vec<&PlanEvent> = self.events.iter().filter_map(|event| event.plan.as_ref()).collect();
         let begin = |plan: &PlanEvent| {
             ((plan.epoch_unix_ns + plan.from_slot * plan.slot_length_ns) as f64 / 1e3).max(self.from_us)
         };
+        let end = |at: usize| plans.get(at + 1).map_or(self.to_us, |next| begin(next).min(self.to_us));
+        plans.iter().enumerate().map(|(at, plan)| (*plan, begin(plan), end(at))).collect()
+    }
+
+    fn slots(&self, all: &mut Vec<Value>) {
+        let names = self.names();
         let mut columns = BTreeMap::new();
-        for (at, plan) in plans.iter().enumerate() {
+        for (plan, from_us, to_us) in self.plans() {
             columns.extend((FIRST..).zip(&plan.matrix.columns));
-            let to_us = plans.get(at + 1).map_or(self.to_us, |next| begin(next).min(self.to_us));
-            self.slots_of(plan, begin(plan), to_us, &names, all);
+            for slot in slots_of(plan, from_us, to_us) {
+                let cells = slot.row.map_or(&[][..], |row| &row.cells);
+                for (tid, job) in (FIRST..).zip(cells).filter_map(|(tid, job)| Some((tid, (*job)?))) {
+                    let name = format!("{job} {}", names.get(&job).copied().unwrap_or_default());
+                    all.push(json!({
+                        "ph": "X", "cat": "slot", "name": name.trim_end(), "pid": SLOTS, "tid": tid, "ts": slot.from_us - self.from_us,
+                        "dur": slot.to_us - slot.from_us,
+                        "args": {"job": job, "row": slot.index, "slot": slot.number, "plan": plan.generation},
+                    }));
+                }
+            }
         }
         for (tid, name) in columns {
             all.push(json!({"ph": "M", "name": "thread_name", "pid": SLOTS, "tid": tid, "args": {"name": name}}));
-        }
-    }
-
-    fn slots_of(&self, plan: &PlanEvent, from_us: f64, to_us: f64, names: &BTreeMap<u64, &str>, all: &mut Vec<Value>) {
-        let (slot_us, epoch_us) = (plan.slot_length_ns as f64 / 1e3, plan.epoch_unix_ns as f64 / 1e3);
-        let turns = &plan.matrix.turns;
-        if turns.is_empty() || slot_us <= 0.0 {
-            return;
-        }
-        let mut slot = ((from_us - epoch_us) / slot_us) as u64;
-        while epoch_us + slot as f64 * slot_us < to_us {
-            let begin = (epoch_us + slot as f64 * slot_us).max(from_us);
-            let end = (epoch_us + (slot + 1) as f64 * slot_us).min(to_us);
-            let row = turns[(slot % turns.len() as u64) as usize];
-            let cells = plan.matrix.rows.get(row as usize).map_or(&[][..], |row| &row.cells);
-            for (tid, job) in (FIRST..).zip(cells).filter_map(|(tid, job)| Some((tid, (*job)?))) {
-                let name = format!("{job} {}", names.get(&job).copied().unwrap_or_default());
-                all.push(json!({
-                    "ph": "X", "cat": "slot", "name": name.trim_end(), "pid": SLOTS, "tid": tid, "ts": begin - self.from_us,
-                    "dur": end - begin, "args": {"job": job, "row": row, "slot": slot, "plan": plan.generation},
-                }));
-            }
-            slot += 1;
         }
     }
 
@@ -161,29 +160,47 @@ impl Recorded {
         for (job, name) in self.names() {
             let title = format!("{job} {name}");
             all.push(json!({"ph": "M", "name": "thread_name", "pid": JOBS, "tid": job, "args": {"name": title}}));
-            let before = self.jobs.iter().find(|of| of.id == job).map(|of| (self.from_us, of.state));
-            let mut state = before;
-            let slice = |state: &str, from_us: f64, to_us: f64| {
-                let ts = from_us - self.from_us;
-                json!({"ph": "X", "cat": "state", "name": state, "pid": JOBS, "tid": job, "ts": ts, "dur": to_us - from_us, "args": {"job": job}})
-            };
-            for event in self.events.iter().filter(|event| event.kind == EventKind::Job) {
-                let Some(of) = event.job.as_ref().filter(|of| of.id == job) else { continue };
-                let at = (event.unix_ms as f64 * 1e3).clamp(self.from_us, self.to_us);
+            for (at, of) in self.told(job) {
                 all.push(json!({
                     "ph": "i", "s": "t", "cat": "event", "name": of.what, "pid": JOBS, "tid": job, "ts": at - self.from_us,
                     "args": {"job": job, "detail": of.detail},
                 }));
-                if state.is_none_or(|(_, state)| state != of.state) {
-                    all.extend(state.map(|(from, state)| slice(state.name(), from, at)));
-                    state = Some((at, of.state));
-                }
             }
-            all.extend(state.filter(|(_, of)| !of.has_ended()).map(|(from, of)| slice(of.name(), from, self.to_us)));
+            all.extend(self.states(job).into_iter().map(|(state, from_us, to_us)| {
+                let ts = from_us - self.from_us;
+                json!({"ph": "X", "cat": "state", "name": state.name(), "pid": JOBS, "tid": job, "ts": ts, "dur": to_us - from_us, "args": {"job": job}})
+            }));
         }
     }
 
-    /// Switches, CPU time and boosts between two samples.
+    /// What the daemon said of a job, and when.
+    fn told(&self, job: u64) -> impl Iterator<Item = (f64, &JobEvent)> {
+        let of_it = move |event: &StreamEvent| {
+            event.kind == EventKind::Job && event.job.as_ref().is_some_and(|of| of.id == job)
+        };
+        self.events.iter().filter(move |event| of_it(event)).filter_map(|event| {
+            Some(((event.unix_ms as f64 * 1e3).clamp(self.from_us, self.to_us), event.job.as_ref()?))
+        })
+    }
+
+    /// The states of a job before its end, each from when to when.
+    fn states(&self, job: u64) -> Vec<(JobState, f64, f64)> {
+        let before = self.jobs.iter().find(|of| of.id == job).map(|of| (of.state, self.from_us));
+        let changes: Vec<_> = before.into_iter().chain(self.told(job).map(|(at, of)| (of.state, at))).collect();
+        let mut states: Vec<(JobState, f64, f64)> = Vec::new();
+        for (state, at) in changes {
+            match states.last_mut() {
+                Some(last) if last.0 == state => continue,
+                Some(last) => last.2 = at,
+                None => (),
+            }
+            states.push((state, at, self.to_us));
+        }
+        states.retain(|(state, ..)| !state.has_ended());
+        states
+    }
+
+    /// Switches, CPU time, waits and boosts between two samples.
     fn counts(&self, all: &mut Vec<Value>) {
         let mut count = |name: String, at: f64, value: f64| {
             all.push(
@@ -198,18 +215,44 @@ impl Recorded {
             count("late switches".to_owned(), *from, more(is.switches.late, was.switches.late));
             for job in jobs_are {
                 let Some(before) = jobs_were.iter().find(|of| of.id == job.id) else { continue };
-                let cpus = more(job.cpu_time_ms, before.cpu_time_ms) / 1e3 / seconds;
-                count(format!("CPUs used by {} {}", job.id, job.name), *from, cpus);
+                let mut of_job = |what: &str, now: u64, before: u64, unit: f64| {
+                    count(format!("{what} {} {}", job.id, job.name), *from, more(now, before) / unit / seconds);
+                };
+                of_job("CPUs used by", job.cpu_time_ms, before.cpu_time_ms, 1e3);
                 if let Some(boosts) = job.boosts {
-                    count(
-                        format!("boosts/s of {} {}", job.id, job.name),
-                        *from,
-                        more(boosts, before.boosts.unwrap_or(0)) / seconds,
-                    );
+                    of_job("boosts/s of", boosts, before.boosts.unwrap_or(0), 1.0);
+                }
+                if let (Some(now), Some(before)) = (&job.waiting, &before.waiting) {
+                    of_job("waits/s of", now.waits, before.waits, 1.0);
+                    of_job("spinning in", now.spin_ms, before.spin_ms, 1e3);
+                    of_job("blocked in", now.block_ms, before.block_ms, 1e3);
                 }
             }
         }
     }
+}
+
+/// A slot, or what the record has of it.
+struct Slot<'a> {
+    number: u64,
+    index: u32,
+    row: Option<&'a Row>,
+    from_us: f64,
+    to_us: f64,
+}
+
+/// The slots of a plan within a time; none while no gang has any.
+fn slots_of(plan: &PlanEvent, from_us: f64, to_us: f64) -> impl Iterator<Item = Slot<'_>> {
+    let (slot_us, epoch_us) = (plan.slot_length_ns as f64 / 1e3, plan.epoch_unix_ns as f64 / 1e3);
+    let turns = &plan.matrix.turns;
+    let begin = move |number: u64| epoch_us + number as f64 * slot_us;
+    let first = (!turns.is_empty() && slot_us > 0.0).then(|| ((from_us - epoch_us) / slot_us) as u64);
+    let numbers = first.into_iter().flat_map(|first| first..).take_while(move |number| begin(*number) < to_us);
+    numbers.map(move |number| {
+        let index = turns[(number % turns.len() as u64) as usize];
+        let row = plan.matrix.rows.get(index as usize);
+        Slot { number, index, row, from_us: begin(number).max(from_us), to_us: begin(number + 1).min(to_us) }
+    })
 }
 
 #[cfg(test)]
@@ -238,36 +281,95 @@ mod tests {
         }
     }
 
+    /// The slices of a kind: name, lane, beginning, length.
+    fn of(recorded: &Recorded, cat: &str) -> Vec<(String, u64, f64, Option<f64>)> {
+        let trace = recorded.render();
+        let all = trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["cat"] == cat);
+        let text = |e: &Value| e["name"].as_str().unwrap().to_owned();
+        all.map(|e| (text(e), e["tid"].as_u64().unwrap(), e["ts"].as_f64().unwrap(), e["dur"].as_f64())).collect()
+    }
+
+    fn slice(name: &str, tid: u64, ts: f64, dur: f64) -> (String, u64, f64, Option<f64>) {
+        (name.to_owned(), tid, ts, Some(dur))
+    }
+
     #[test]
     fn slots_and_states_are_where_the_clock_has_them() {
-        let trace = recorded().render();
-        let all = trace["traceEvents"].as_array().unwrap();
-        let of = |cat: &str| {
-            let one = |e: &Value| {
-                (
-                    e["name"].as_str().unwrap().to_owned(),
-                    e["tid"].as_u64().unwrap(),
-                    e["ts"].as_f64().unwrap(),
-                    e["dur"].as_f64(),
-                )
-            };
-            all.iter().filter(|e| e["cat"] == cat).map(one).collect::<Vec<_>>()
-        };
-        let slot = |name: &str, tid, ts, dur| (name.to_owned(), tid, ts, Some(dur));
+        let recorded = recorded();
         assert_eq!(
-            of("slot"),
+            of(&recorded, "slot"),
             [
-                slot("7 a", 1, 0.0, 1000.0),
-                slot("7 a", 2, 0.0, 1000.0),
-                slot("8 b", 1, 1000.0, 1000.0),
-                slot("7 a", 1, 2000.0, 1000.0),
-                slot("7 a", 2, 2000.0, 1000.0),
-                slot("8 b", 1, 3000.0, 1000.0),
-                slot("7 a", 1, 4000.0, 500.0),
-                slot("7 a", 2, 4000.0, 500.0),
+                slice("7 a", 1, 0.0, 1000.0),
+                slice("7 a", 2, 0.0, 1000.0),
+                slice("8 b", 1, 1000.0, 1000.0),
+                slice("7 a", 1, 2000.0, 1000.0),
+                slice("7 a", 2, 2000.0, 1000.0),
+                slice("8 b", 1, 3000.0, 1000.0),
+                slice("7 a", 1, 4000.0, 500.0),
+                slice("7 a", 2, 4000.0, 500.0),
             ]
         );
-        assert_eq!(of("state"), [slot("running", 7, 0.0, 3000.0), slot("running", 8, 0.0, 4500.0)]);
-        assert_eq!(of("event"), [("ended".to_owned(), 7, 3000.0, None)]);
+        assert_eq!(of(&recorded, "state"), [slice("running", 7, 0.0, 3000.0), slice("running", 8, 0.0, 4500.0)]);
+        assert_eq!(of(&recorded, "event"), [("ended".to_owned(), 7, 3000.0, None)]);
+    }
+
+    #[test]
+    fn gangs_run_in_their_rows_and_what_else_they_may_do_follows_from_sharing_and_share() {
+        let mut recorded = recorded();
+        let gangs = |recorded: &Recorded, job| -> Vec<_> {
+            of(recorded, "gang").into_iter().filter(|of| of.1 == job).map(|of| (of.0, of.2, of.3.unwrap())).collect()
+        };
+        let turns = |other: &str| {
+            [
+                (other, 0.0, 1000.0),
+                ("runs", 1000.0, 1000.0),
+                (other, 2000.0, 1000.0),
+                ("runs", 3000.0, 1000.0),
+                (other, 4000.0, 500.0),
+            ]
+            .map(|(what, ts, dur)| (what.to_owned(), ts, dur))
+        };
+        assert_eq!(gangs(&recorded, 8), turns("may run"), "soft gangs use what others leave idle");
+        recorded.jobs[1].share_max = Some(0.5);
+        assert_eq!(gangs(&recorded, 8), turns("stopped"), "a share is not exceeded");
+        recorded.jobs[1].share_max = None;
+        let plan = recorded.events[0].plan.as_mut().unwrap();
+        plan.sharing = cosched_api::Sharing::Strict;
+        assert_eq!(gangs(&recorded, 8), turns("stopped"));
+        // In the other's row it fills what is free.
+        recorded.events[0].plan.as_mut().unwrap().matrix.rows[0].also = vec![8];
+        assert_eq!(gangs(&recorded, 8), turns("may run"));
+    }
+
+    /// The daemon tells states up to 100 ms late: here a plan without a gang begins before it is told that the gang is suspended,
+    /// and one with it before it is told that it is resumed.
+    #[test]
+    fn a_suspension_lasts_from_plan_to_plan_and_nothing_overlaps() {
+        let mut recorded = recorded();
+        let plan = recorded.events.remove(0);
+        let event = |what: &str, state: &str, unix_ms: u64| {
+            let job = json!({"what": what, "detail": "", "id": 8, "name": "b", "uid": 1, "user": "ann", "class": "batch", "cpus": 1, "state": state});
+            serde_json::from_value::<StreamEvent>(json!({"unix_ms": unix_ms, "kind": "job", "job": job})).unwrap()
+        };
+        let later = |from_slot: u64, turns: Vec<u32>| {
+            let mut later = plan.clone();
+            let of = later.plan.as_mut().unwrap();
+            (of.from_slot, of.matrix.turns) = (from_slot, turns);
+            if !of.matrix.turns.contains(&1) {
+                of.matrix.rows.truncate(1);
+            }
+            later
+        };
+        recorded.events = vec![
+            plan.clone(),
+            later(11, vec![0]),
+            event("suspended", "suspended", 12),
+            later(13, vec![1]),
+            event("resumed", "running", 14),
+        ];
+        let spans: Vec<_> =
+            of(&recorded, "gang").into_iter().filter(|of| of.1 == 8).map(|of| (of.0, of.2, of.3.unwrap())).collect();
+        let expected = [("may run", 0.0, 1000.0), ("suspended", 2000.0, 1000.0), ("runs", 3000.0, 1500.0)];
+        assert_eq!(spans, expected.map(|(what, ts, dur)| (what.to_owned(), ts, dur)));
     }
 }

@@ -216,7 +216,8 @@ Exit codes:
 
 pub(crate) const TRACE: &str = "\
 Writes a trace in Chrome's JSON format to standard output; ui.perfetto.dev and chrome://tracing open it. It has a lane for each column of the \
-matrix with its slots, a lane for each job with its states and events, and counters: switches, CPUs used, boosts. Slots are computed from plan and clock; \
+matrix with its slots, a lane for each job with its states and events, a lane for each gang (runs, may run, stopped, suspended), and counters: switches, \
+CPUs used, boosts, waits and the processes that spin or are blocked in them. Slots and gangs are computed from plan and clock; \
 events of jobs are up to 100 ms late, counters are read every 250 ms.
 
 Examples:

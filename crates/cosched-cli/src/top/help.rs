@@ -4,7 +4,8 @@ pub(crate) const TOP: &str = "\
 Shows the CPUs (in a cluster: the nodes) with their load, the matrix with its current row, and the jobs. \
 DUE is the fraction of the machine's CPU time that the plan gave a job over about the last ten seconds, GOT what it used. \
 Keys: arrows select a job, Enter shows its page; c class, s suspend, r resume, k kill, each asks for confirmation; / filter, o sort order, O reverses it, \
-h help, q quit. Errors of the daemon appear in the last line.
+h help, q quit. A click selects a job, another one opens its page, the wheel scrolls; with Shift held, most terminals select text as usual. \
+Errors of the daemon appear in the last line.
 
 Examples:
   cosched top
@@ -23,6 +24,7 @@ Exit codes:
 pub(super) const KEYS: &[(&str, &str)] = &[
     ("↑ ↓ PgUp PgDn Home End", "select a job"),
     ("Enter", "its page: its last hour, and what `cosched show` says"),
+    ("click", "select a job; again: its page; right: back"),
     ("c", "change its class (users may only lower it)"),
     ("s", "suspend it: it keeps its memory"),
     ("r", "resume it; also returns a dropped job to gang scheduling"),

@@ -1,8 +1,10 @@
-//! The effects of keys.
+//! The effects of keys and of the mouse.
 
 use super::feed::Order;
 use super::view::{CLASSES, Message, Mode, View, lives};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 
 /// More lines than a page has.
 const LINES_MAX: usize = 1000;
@@ -55,10 +57,7 @@ impl View {
             KeyCode::PageDown => self.choose(self.page as isize),
             KeyCode::Home => self.choose(isize::MIN),
             KeyCode::End => self.choose(isize::MAX),
-            KeyCode::Enter => {
-                self.scrolled = 0;
-                self.ask(Mode::Page);
-            }
+            KeyCode::Enter => self.open(),
             KeyCode::Char('c') => self.ask(Mode::Class),
             KeyCode::Char('s') => self.ask(|id| Mode::Confirm(Order::Suspend(id))),
             KeyCode::Char('r') => self.ask(|id| Mode::Confirm(Order::Resume(id))),
@@ -79,6 +78,36 @@ impl View {
             _ => (),
         }
         None
+    }
+
+    /// The mouse shows; it neither answers questions nor gives orders.
+    pub(super) fn point(&mut self, mouse: MouseEvent) {
+        let wheel = match mouse.kind {
+            MouseEventKind::ScrollUp => KeyCode::Up,
+            MouseEventKind::ScrollDown => KeyCode::Down,
+            MouseEventKind::Down(MouseButton::Left) if self.mode == Mode::List => return self.click(mouse.row),
+            // What was opened closes.
+            MouseEventKind::Down(MouseButton::Right) if matches!(self.mode, Mode::Page(_) | Mode::Help) => KeyCode::Esc,
+            _ => return,
+        };
+        if matches!(self.mode, Mode::List | Mode::Page(_) | Mode::Help) {
+            self.press(KeyEvent::new(wheel, KeyModifiers::NONE));
+        }
+    }
+
+    /// A click on a job selects it, one on the selected job opens its page.
+    fn click(&mut self, line: u16) {
+        let (lines, first) = &self.listed;
+        let Some(from_top) = lines.contains(&line).then(|| line - lines.start) else { return };
+        let jobs = self.jobs();
+        let place = first + usize::from(from_top);
+        let Some(job) = jobs.get(place).map(|job| job.id) else { return };
+        if self.chosen == Some(job) { self.open() } else { self.chosen = Some(job) }
+    }
+
+    fn open(&mut self) {
+        self.scrolled = 0;
+        self.ask(Mode::Page);
     }
 
     fn choose(&mut self, by: isize) {

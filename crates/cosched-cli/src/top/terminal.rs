@@ -13,6 +13,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::execute;
+use ratatui::crossterm::style::Print;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::Receiver;
@@ -20,6 +21,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often the current row is updated at most.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The terminal tells presses of buttons and turns of the wheel (1000), in the form without a largest column (1006), but no movements.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 
 /// `cosched top` on a terminal.
 pub(super) fn run(context: &Context, options: &Top) -> Result<u8, Failure> {
@@ -31,15 +36,25 @@ pub(super) fn run(context: &Context, options: &Top) -> Result<u8, Failure> {
     let signals = Signals::take().map_err(failed)?;
     let (orders, news) = feed::start(SocketChoice::find(context.socket.clone()), client, options.interval);
     let mut view = View::new(&options.filter, options.sort, use_colour());
-    // From here on a panic restores the terminal, too: the library's hook does it.
+    // From here on a panic restores the terminal, too: the library's hook does it, but for the mouse.
     let mut terminal = ratatui::try_init().map_err(failed)?;
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let _ = execute!(io::stdout(), Print(MOUSE_OFF));
+        hook(info);
+    }));
     end_on_signal(signals);
+    execute!(io::stdout(), Print(MOUSE_ON)).map_err(failed)?;
     let ended = watch(&mut terminal, &mut view, &news, |order| {
         // If the thread has ended, it has reported why, or is no longer needed.
         let _ = orders.send(order);
     });
-    ended.and(ratatui::try_restore()).map_err(failed)?;
+    ended.and(give_back()).map_err(failed)?;
     Ok(0)
+}
+
+fn give_back() -> io::Result<()> {
+    execute!(io::stdout(), Print(MOUSE_OFF), Show).and(ratatui::try_restore())
 }
 
 /// In a separate thread: when the terminal disappears (a closed window), the library's reader of keys never returns, and
@@ -51,9 +66,9 @@ fn end_on_signal(signals: Signals) {
             let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
             if let Some(signal) = signals.next() {
                 // Locked to the end, so that nothing is drawn on the restored screen.
-                let mut stdout = io::stdout().lock();
+                let _stdout = io::stdout().lock();
                 // A terminal that no longer exists need not be restored.
-                let _ = ratatui::try_restore().and_then(|()| execute!(stdout, Show));
+                let _ = give_back();
                 // The exit code by which a shell reports a program killed by a signal.
                 std::process::exit(128 + signal.number);
             }
@@ -89,12 +104,18 @@ fn watch(
         if event::poll(TICK)? {
             // Reads all pending events: a held arrow key must not have an effect after it was released.
             while event::poll(Duration::ZERO)? {
-                if let Event::Key(key) = event::read()? {
-                    match view.press(key) {
-                        Some(Outcome::Quit) => return Ok(()),
-                        Some(Outcome::Order(wanted)) => order(wanted),
-                        None => (),
+                let outcome = match event::read()? {
+                    Event::Key(key) => view.press(key),
+                    Event::Mouse(mouse) => {
+                        view.point(mouse);
+                        None
                     }
+                    _ => None,
+                };
+                match outcome {
+                    Some(Outcome::Quit) => return Ok(()),
+                    Some(Outcome::Order(wanted)) => order(wanted),
+                    None => (),
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::jobs::tests::job;
 use cosched_api::{Class, CpuLoad, JobSample, JobState, NodeStatus, Row, Sample};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::Modifier;
 
 /// In the second slot of the cycle, which belongs to row 1.
@@ -125,6 +125,60 @@ fn a_job_has_a_page_on_which_keys_act() {
     other.press(key(KeyCode::Enter));
     let text = picture(&mut other, 80, 24);
     assert!(text.contains("job 8") && !text.contains("got  "), "nothing is known of its past: {text}");
+}
+
+fn mouse(view: &mut View, kind: MouseEventKind, row: usize) {
+    view.point(MouseEvent { kind, column: 3, row: row as u16, modifiers: KeyModifiers::NONE });
+}
+
+#[test]
+fn a_click_selects_another_opens_and_the_wheel_scrolls() {
+    const LEFT: MouseEventKind = MouseEventKind::Down(MouseButton::Left);
+    const RIGHT: MouseEventKind = MouseEventKind::Down(MouseButton::Right);
+    let mut view = view();
+    mouse(&mut view, LEFT, 12);
+    assert_eq!((view.chosen, &view.mode), (Some(7), &Mode::List), "nothing is drawn yet");
+    // On a low screen the list begins further down.
+    for height in [24, 10] {
+        view.chosen = Some(9);
+        let text = picture(&mut view, 80, height);
+        let line = |name: &str| text.lines().position(|line| line.contains(name)).unwrap();
+        let (editor, titles) = (line("editor"), line("COMMAND"));
+        for elsewhere in [titles, usize::from(height) - 1, usize::from(u16::MAX)] {
+            mouse(&mut view, LEFT, elsewhere);
+            assert_eq!((view.chosen, &view.mode), (Some(9), &Mode::List), "{elsewhere} of {height}");
+        }
+        mouse(&mut view, LEFT, editor - 1);
+        assert_eq!((view.chosen, &view.mode), (Some(8), &Mode::List));
+        mouse(&mut view, LEFT, editor);
+        mouse(&mut view, MouseEventKind::Up(MouseButton::Left), editor);
+        assert_eq!((view.chosen, &view.mode), (Some(9), &Mode::List));
+        mouse(&mut view, LEFT, editor);
+        assert_eq!(view.mode, Mode::Page(9));
+        mouse(&mut view, LEFT, editor - 1);
+        mouse(&mut view, MouseEventKind::ScrollDown, 0);
+        assert_eq!((view.chosen, &view.mode, view.scrolled), (Some(9), &Mode::Page(9), 1), "the list lies below");
+        mouse(&mut view, RIGHT, 0);
+        assert_eq!(view.mode, Mode::List);
+    }
+    mouse(&mut view, MouseEventKind::ScrollUp, 0);
+    assert_eq!(view.chosen, Some(8));
+    press(&mut view, "k");
+    [LEFT, RIGHT, MouseEventKind::ScrollUp].into_iter().for_each(|kind| mouse(&mut view, kind, 12));
+    assert_eq!((view.chosen, &view.mode), (Some(8), &Mode::Confirm(Order::Kill(8))), "only keys answer");
+}
+
+#[test]
+fn a_click_in_a_scrolled_list_is_at_the_job_that_is_shown_there() {
+    let mut many = shot();
+    many.jobs = (100..160).map(|id| job(id, &format!("name{id}"))).collect();
+    let mut view = View::new("", Sort::Id, false);
+    view.take(many);
+    view.press(key(KeyCode::End));
+    let text = picture(&mut view, 80, 24);
+    let line = text.lines().position(|line| line.contains("name155")).unwrap();
+    mouse(&mut view, MouseEventKind::Down(MouseButton::Left), line);
+    assert_eq!(view.chosen, Some(155), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::feed::{Order, Shot};
 use super::sort::Sort;
 use cosched_api::{Class, Job, Sample};
+use std::ops::Range;
 
 /// What the keys do now.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +48,8 @@ pub(super) struct View {
     pub(super) still: bool,
     /// The number of jobs that fitted into the last picture.
     pub(super) page: usize,
+    /// The lines of the last picture that have jobs, and the place of the first of these jobs.
+    pub(super) listed: (Range<u16>, usize),
     /// The first line that is shown of the page of a job.
     pub(super) scrolled: usize,
 }
@@ -66,6 +69,7 @@ impl View {
             colour,
             still: false,
             page: 1,
+            listed: (0..0, 0),
             scrolled: 0,
         }
     }

@@ -62,9 +62,13 @@ pub(super) fn draw(frame: &mut Frame, view: &mut View, theme: Theme, area: Rect)
         .row_highlight_style(theme.marked())
         .column_spacing(1);
     let place = view.place(&jobs);
-    let empty = jobs.is_empty();
+    let (count, empty) = (jobs.len(), jobs.is_empty());
     view.page = usize::from(area.height.saturating_sub(2)).max(1);
-    frame.render_stateful_widget(table, area, &mut TableState::new().with_selected((!empty).then_some(place)));
+    let mut state = TableState::new().with_selected((!empty).then_some(place));
+    frame.render_stateful_widget(table, area, &mut state);
+    let below = u16::try_from(count - state.offset().min(count)).unwrap_or(u16::MAX);
+    let first = area.y.saturating_add(1);
+    view.listed = (first..first.saturating_add(below).min(area.bottom()), state.offset());
     if empty && area.height > 1 {
         let below = Rect { y: area.y + 1, height: 1, ..area };
         frame.render_widget(Paragraph::new(Line::styled(nothing(view), theme.faint())), below);
