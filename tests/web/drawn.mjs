@@ -1,0 +1,93 @@
+// What the page draws, from answers that are made up here: drawn.mjs CHROMIUM. No daemon is needed, and no server: the files are those of web/dist.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+const { chromium } = createRequire(process.env.NODE_PATH + "/")("playwright-core");
+const DIST = fileURLToPath(new URL("../../web/dist/", import.meta.url));
+const ORIGIN = "http://127.0.0.1:9";
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
+
+/** A job of every kind that the page has a column for. */
+const job = (id, more) => ({
+  id, name: `job ${id}`, uid: 1000, user: "ann", class: "batch", policy: "gang", cpus: 1, state: "running", command: ["sh"], submitted_unix_ms: Date.now(),
+  cpu_time_ms: 1000 * id, memory_bytes: 1 << 20, share: 0.5, share_due: 0.5, share_received: 0.4, row: 0, ...more,
+});
+
+/** Cells in rows, each of which has a slot of the cycle. */
+const matrix = (cells) => ({
+  columns: cells[0].map((_, at) => `cpu${at}`), rows: cells.map((row, index) => ({ index, cells: row, also: [], slots: 1 })),
+  turns: cells.map((_, row) => row), cycle_slots: cells.length,
+});
+
+/** Answers what the page asks. `jobs()` is called for each answer. */
+async function serve(page, cells, slotMs, jobs) {
+  const of = matrix(cells);
+  const quantiles = { count: 1, p50_us: 10, p99_us: 20, max_us: 30 };
+  const status = {
+    version: "0", node: "n", started_unix_ms: Date.now(), policy: "gang", sharing: "strict", slot_length_ms: slotMs, cpus: of.columns.map((_, at) => at), memory_bytes: 1 << 30,
+    generation: 1, matrix: of, switches: { count: 1, late: 0, wake: quantiles, done: quantiles }, warnings: [], load: { cpus: of.columns.map((_, cpu) => ({ cpu, busy: 0.5 })) },
+  };
+  const plan = { generation: 1, epoch_unix_ns: (Date.now() - 60_000) * 1e6, slot_length_ns: slotMs * 1e6, policy: "gang", sharing: "strict", matrix: of };
+  const events = `id: 1-1\nevent: plan\ndata: ${JSON.stringify({ unix_ms: Date.now(), kind: "plan", plan })}\n\n`;
+  const answers = {
+    "/v1/status": () => status, "/v1/jobs": () => ({ jobs: jobs() }), "/v1/limits": () => ({ uid: 0, user: "root", exempt: true }),
+    "/v1/samples": () => ({ period_ms: 10_000, samples: [] }), "/ask/runs": () => ({ runs: [] }),
+  };
+  await page.route("**/*", (route) => {
+    const { pathname } = new URL(route.request().url());
+    if (pathname === "/v1/events") return route.fulfill({ contentType: "text/event-stream", body: events });
+    if (answers[pathname]) return route.fulfill({ json: answers[pathname](), headers: { "Cosched-Unix-Us": String(Date.now() * 1000) } });
+    const name = pathname === "/" ? "index.html" : pathname.slice(1);
+    return route.fulfill({ contentType: TYPES[name.split(".").pop()] ?? "text/plain", body: readFileSync(DIST + name) });
+  });
+}
+
+/** Before each text in the matrix: the contrast of its colour with each pixel below it, as the canvas has them over its background. The worst is kept. */
+function watchTexts() {
+  const linear = (part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05;
+  const parts = (css) => (css.startsWith("#") ? [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16)) : css.match(/[\d.]+/g).map(Number).slice(0, 3));
+  window.contrasts = {};
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    const id = /^\d+/.exec(text)?.[0];
+    const card = getComputedStyle(document.querySelector("section")).backgroundColor;
+    if (id) {
+      const [ink, { a: scale }] = [light(parts(this.fillStyle)), this.getTransform()];
+      const { data } = this.getImageData((x - 6) * scale, (y - 6) * scale, 12 * scale, 12 * scale);
+      for (let at = 0; at < data.length; at += 4) {
+        const alpha = data[at + 3] / 255;
+        const ground = light(parts(card).map((part, n) => data[at + n] * alpha + part * (1 - alpha)));
+        const contrast = Math.max(ink, ground) / Math.min(ink, ground);
+        // Between dim and bright a row is bright for a part of the time.
+        const kind = this.font.startsWith("600") ? "bright" : "dim";
+        const worst = (window.contrasts[`${id} ${kind}`] ??= { contrast: 99, alpha: 0 });
+        worst.contrast = Math.min(worst.contrast, contrast);
+        worst.alpha = Math.max(worst.alpha, alpha);
+      }
+    }
+    return draw.call(this, text, x, y, ...rest);
+  };
+}
+
+const browser = await chromium.launch({ executablePath: process.argv[2], args: ["--no-sandbox"] });
+try {
+  // Eight colours, each plain and with either stripes; all are in both rows, so each is dim in one and bright in the other.
+  const ids = Array.from({ length: 24 }, (_, at) => at + 8);
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme });
+    await page.addInitScript(watchTexts);
+    await serve(page, [ids, ids], 300, () => ids.map((id) => job(id)));
+    await page.goto(ORIGIN);
+    await page.waitForFunction((all) => all.every((id) => contrasts[`${id} dim`] && contrasts[`${id} bright`]?.alpha > 0.99), ids);
+    const worst = Object.entries(await page.evaluate(() => contrasts)).sort((a, b) => a[1].contrast - b[1].contrast)[0];
+    assert.ok(worst[1].contrast >= 4.5, `${colorScheme}: job ${worst[0]}: ${worst[1].contrast}`);
+    console.log(`   ${colorScheme}: labels of 24 jobs, dim to bright, have a contrast of at least ${worst[1].contrast.toFixed(2)} to 1`);
+    await page.close();
+  }
+} finally {
+  await browser.close();
+}
