@@ -35,7 +35,7 @@ async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", e
   const events = `id: 1-1\nevent: plan\ndata: ${JSON.stringify({ unix_ms: Date.now(), kind: "plan", plan })}\n\n`;
   const answers = {
     "/v1/status": () => status, "/v1/jobs": () => ({ jobs: jobs() }), "/v1/limits": () => me,
-    "/v1/samples": () => ({ period_ms: 10_000, samples: [] }), "/ask/runs": () => ({ runs: [] }),
+    "/v1/samples": () => ({ period_ms: 10_000, samples: [] }), "/ask/runs": () => ({ runs: [] }), "/v1/jobs/1/events": () => ({ events: [] }),
   };
   await page.route("**/*", (route) => {
     const { pathname } = new URL(route.request().url());
@@ -118,6 +118,58 @@ try {
   assert.ok(median > 0 && median < 1 / 30, `a frame takes ${median} s`);
   console.log(`   200 jobs on 64 CPUs: a frame is ${Math.round(100 * median * 30)} % of what 30 a second allow`);
   await full.close();
+
+  // What the daemon counts: for each answer the clock says how far it has come.
+  const table = await browser.newPage();
+  await table.clock.install();
+  const begin = Date.now();
+  let waited = 0;
+  const counted = () => [job(1, { outside_ms: 1500, waiting: { mode: "spin-block", waits: 9, spins: 100 * waited, blocks: 40 * waited } }), job(2, { outside_ms: 2500 })];
+  const asked = [];
+  const node = (name, drains) => ({ name, cpus: 2, alive: true, drains, version: "0" });
+  const queue = (name, waiting) => ({ name, exclusive: false, waiting, running: 1 });
+  const cluster = { nodes: [node("a", false), node("b", true)], cluster: { name: "c", alone: false, store_answers: true, queues: [queue("day", 3), queue("night", 0)] } };
+  await serve(table, [[1, 2]], 100, counted, { status: cluster, asked });
+  await table.goto(ORIGIN);
+  await table.locator("tr.job").nth(1).waitFor();
+  await table.clock.pauseAt(begin + 600_000);
+  for (let looks = 0; looks < 3; looks++) {
+    waited += 2;
+    const answer = table.waitForResponse("**/v1/jobs");
+    await table.clock.runFor(2000);
+    await answer;
+  }
+  await table.locator("tr[data-job='1']", { hasText: "1.5 s100 / 40 per s" }).waitFor();
+  await table.locator("tr[data-job='2']", { hasText: "2.5 s–" }).waitFor();
+  await table.locator("dl.facts", { hasText: "4.0 s of the jobs' CPU time" }).waitFor();
+  console.log("   CPU time outside slots, of each job and in all, and waits as a rate");
+
+  assert.match(await table.locator("[aria-labelledby=queues] tbody").textContent(), /day31none.*night01none/);
+  await table.getByRole("button", { name: "Drain", exact: true }).click();
+  await table.getByRole("button", { name: "Undrain", exact: true }).click();
+  const drained = ["a", "b"].map((name) => `PUT /v1/nodes/${name} {"drains":${name === "a"}}`);
+  for (let left = 400; asked.length < 2 && left > 0; left--) await new Promise((go) => setTimeout(go, 25));
+  assert.deepEqual(asked.sort(), drained);
+  await table.close();
+
+  const foreign = await browser.newPage();
+  await serve(foreign, [[1, 2]], 100, () => [job(1), job(2, { uid: 1001, user: "bob" })], { me: { uid: 1001, user: "bob", exempt: false }, status: cluster });
+  await foreign.goto(ORIGIN);
+  const not = foreign.locator("tr[data-job='1']");
+  for (const name of ["Suspend", "Kill…"]) {
+    const button = not.getByRole("button", { name });
+    assert.ok(await button.isDisabled());
+    assert.equal(await button.getAttribute("title"), "Only ann or an administrator may change job 1; you are bob.");
+    assert.ok(await foreign.locator("tr[data-job='2']").getByRole("button", { name }).isEnabled());
+  }
+  await not.getByRole("button", { name: "job 1" }).click();
+  await foreign.locator("tr.details", { hasText: "Only ann or an administrator may change job 1" }).waitFor();
+  assert.ok(await foreign.getByLabel("Class").isDisabled());
+  const drain = foreign.getByRole("button", { name: "Drain", exact: true });
+  assert.ok(await drain.isDisabled());
+  assert.equal(await drain.getAttribute("title"), "Only administrators drain nodes.");
+  await foreign.close();
+  console.log("   queues and nodes, drain, and what a user may not do: disabled, with the reason");
 } finally {
   await browser.close();
 }
