@@ -2,12 +2,41 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 
 const { chromium } = createRequire(process.env.NODE_PATH + "/")("playwright-core");
 const [url, executablePath] = process.argv.slice(2);
 const cosched = (...words) => execFileSync(process.env.COSCHED, words, { encoding: "utf8" }).trim();
-const state = (id) => JSON.parse(cosched("--json", "show", String(id))).state;
+const show = (id) => JSON.parse(cosched("--json", "show", String(id)));
+const state = (id) => show(id).state;
+
+const read = (path) => { try { return readFileSync(path, "utf8"); } catch { return ""; } };
+
+/** The processor time of a job's processes, in clock ticks, as the kernel tells it. */
+function ticks(id) {
+  const end = `/job-${id}`;
+  const own = (line) => line.endsWith(end) || line.includes(`${end}/`);
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && read(`/proc/${name}/cgroup`).split("\n").some(own));
+  const stats = pids.map((pid) => read(`/proc/${pid}/stat`)).filter((stat) => stat !== "");
+  assert.ok(stats.length > 0, `job ${id} has processes`);
+  const fields = stats.map((stat) => stat.slice(stat.lastIndexOf(")") + 2).split(" "));
+  return fields.reduce((sum, field) => sum + Number(field[11]) + Number(field[12]), 0);
+}
+
+async function until(what, ready) {
+  for (let left = 400; !ready(); left--) {
+    assert.ok(left > 0, what);
+    await new Promise((go) => setTimeout(go, 50));
+  }
+}
+
+/** By how much one job's processor time grows while another's grows by `most` ticks. */
+async function grows(id, beside, most) {
+  const [before, end] = [ticks(id), ticks(beside) + most];
+  await until(`job ${beside} runs`, () => ticks(beside) >= end);
+  return ticks(id) - before;
+}
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 try {
@@ -23,19 +52,46 @@ try {
   assert.match(await page.textContent("tr.job"), /<script>document/);
   console.log("   a name with markup is text");
 
+  // The daemon's clock and the page's are one. What a request takes on a machine with other load comes on top of the second.
+  await page.evaluate(() => {
+    window.shown = {};
+    new MutationObserver(() => document.querySelectorAll("tr.job").forEach((line) => { shown[line.dataset.job] ??= Date.now(); }))
+      .observe(document.body, { subtree: true, childList: true, attributes: true });
+  });
+  const delays = [];
+  for (let n = 0; n < 3; n++) {
+    const one = cosched("run", "-d", "--name", `soon${n}`, "--", "sleep", "300");
+    await page.locator(`tr[data-job="${one}"]`).waitFor();
+    delays.push(await page.evaluate((job) => shown[job], one) - show(one).submitted_unix_ms);
+    cosched("kill", "--signal", "9", one);
+  }
+  const request = await page.evaluate(async () => {
+    const asked = performance.now();
+    await fetch("/v1/jobs", { headers: { Authorization: `Bearer ${localStorage.getItem("cosched-token")}` } }).then((answer) => answer.json());
+    return performance.now() - asked;
+  });
+  const delay = delays.sort((a, b) => a - b)[1];
+  assert.ok(delay < 1000 + 3 * request, `a job is shown after ${delays} ms; a request takes ${request} ms`);
+  console.log("   a job is shown within a second of its start");
+
+  const beside = (await page.locator("tr.job").first().getAttribute("data-job"));
   const id = cosched("run", "-d", "--name", "clicked", "--", "sh", "-c", "while :; do :; done");
   const line = page.locator(`tr[data-job="${id}"]`);
   await line.waitFor();
   assert.match(await page.locator("canvas.matrix").getAttribute("aria-label"), /rows in turn/);
   console.log("   a job that the command starts is there");
 
+  await until("it runs", () => state(id) === "running" && ticks(id) > 2);
   await line.getByRole("button", { name: "Suspend" }).click();
   await line.locator(".state.suspended").waitFor();
   assert.equal(state(id), "suspended");
+  assert.equal(await grows(id, beside, 20), 0, "its processes stand still");
   await line.getByRole("button", { name: "Resume" }).press("Enter");
   await line.locator(".state.running").waitFor();
   assert.equal(state(id), "running");
-  console.log("   a click suspends it, and a key resumes it");
+  const stood = ticks(id);
+  await until("its processes run again", () => ticks(id) > stood);
+  console.log("   a click suspends it, so that its processes get no processor time, and a key resumes it");
 
   await line.getByRole("button", { name: "clicked" }).click();
   const details = page.locator("tr.details");

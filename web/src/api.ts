@@ -25,6 +25,8 @@ export interface Job {
   share_max?: number;
   share_due?: number;
   share_received?: number;
+  /** CPU time outside its slots, on idle CPUs or astray. */
+  outside_ms?: number;
   waits_for?: string;
   ended_why?: string;
   queue?: string;

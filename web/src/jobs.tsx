@@ -58,12 +58,14 @@ export function Jobs({ jobs, kill }: { jobs: Job[]; kill: (job: Job) => void }) 
           <table class="jobs">
             <thead><tr>
               <th class="num">Id</th><th>Name</th><th>User</th><th>State</th><th title="Received of the machine's CPU time, of what the plan gave: the last 10 s or so">Got / due</th>
-              <th>Class</th><th>Policy</th><th class="num">CPUs</th><th class="num">CPU time</th><th class="num">Memory</th><th>Actions</th>
+              <th>Class</th><th>Policy</th><th class="num">CPUs</th><th class="num">CPU time</th><th class="num">Memory</th>
+              <th class="num" title="CPU time outside its slots: on idle CPUs, or astray">Outside</th>
+              <th class="num" title="Waits for messages per second that ended while the process still spun, and times that it blocked">Spun / blocked</th><th>Actions</th>
             </tr></thead>
             <tbody>
               {shown.map((job) => [
                 <Line key={job.id} job={job} open={open === job.id} toggle={() => setOpen(open === job.id ? null : job.id)} kill={kill} />,
-                open === job.id && <tr key={`d${job.id}`} class="details"><td colSpan={11}><Details job={job} /></td></tr>,
+                open === job.id && <tr key={`d${job.id}`} class="details"><td colSpan={13}><Details job={job} /></td></tr>,
               ])}
             </tbody>
           </table>
@@ -80,6 +82,7 @@ function Line({ job, open, toggle, kill }: { job: Job; open: boolean; toggle: ()
   const path = `/v1/jobs/${job.id}/${stopped ? "resume" : "suspend"}`;
   const verb = stopped ? "Resume" : "Suspend";
   const why = reason(job);
+  const rate = state.rates.get(job.id);
   return (
     <tr class={`job ${job.state}`} data-job={job.id}>
       <td class="num"><span class="chip" style={{ background: colour(job.id) }} />{job.id}</td>
@@ -92,6 +95,8 @@ function Line({ job, open, toggle, kill }: { job: Job; open: boolean; toggle: ()
       <td class="num">{job.cpus}</td>
       <td class="num">{duration(job.cpu_time_ms)}</td>
       <td class="num">{bytes(job.memory_bytes)}</td>
+      <td class="num">{job.outside_ms === undefined ? "–" : duration(job.outside_ms)}</td>
+      <td class="num">{rate ? `${Math.round(rate.spins)} / ${Math.round(rate.blocks)} per s` : "–"}</td>
       <td class="actions">
         <button type="button" disabled={not !== "" || job.state === "waiting"} title={not || `${verb} job ${job.id}`} onClick={() => void act("POST", path)}>{verb}</button>
         <button type="button" class="danger" disabled={not !== ""} title={not || `End job ${job.id}`} onClick={() => kill(job)}>Kill…</button>

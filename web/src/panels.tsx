@@ -38,6 +38,7 @@ export function Cpus({ status }: { status: Status }) {
         <dt>Memory free</dt><dd>{bytes(status.load?.memory_available_bytes)} of {bytes(status.memory_bytes)}</dd>
         <dt>Switches</dt><dd>{status.switches.count.toLocaleString("en")}, {status.switches.late} late</dd>
         <dt>Switch done</dt><dd>median {micros(status.switches.done.p50_us)}, 99 % within {micros(status.switches.done.p99_us)}</dd>
+        <dt>Outside slots</dt><dd>{duration(state.jobs.reduce((sum, job) => sum + (job.outside_ms ?? 0), 0))} of the jobs' CPU time</dd>
       </dl>
     </section>
   );

@@ -12,11 +12,15 @@ const JUMP_MS = 5000;
 const CHANGES_MS = 150;
 const RETRY_MS = 1000;
 const EVENTS_SHOWN = 200;
+/** Waits are counted for at least this long before a rate is made of them. */
+const RATE_MS = 1000;
 
 export interface State {
   me: Me | null;
   status: Status | null;
   jobs: Job[];
+  /** The waits of each job that has the wait library, per second. */
+  rates: Map<number, { spins: number; blocks: number }>;
   plan: Plan | null;
   problems: Problem[];
   past: Samples | null;
@@ -28,7 +32,7 @@ export interface State {
 }
 
 export const state: State = {
-  me: null, status: null, jobs: [], plan: null, problems: [], past: null, events: [], away: null, refused: null,
+  me: null, status: null, jobs: [], rates: new Map(), plan: null, problems: [], past: null, events: [], away: null, refused: null,
 };
 
 let tell: () => void = () => {};
@@ -76,6 +80,7 @@ async function refresh(): Promise<void> {
       historyAt = performance.now();
       state.past = await ask<Samples>("GET", "/v1/samples");
     }
+    rate(list.jobs);
     // A matrix that is too long for the stream is taken from the status.
     const plan = state.plan?.cut ? { ...state.plan, matrix: status.matrix, cut: false } : state.plan;
     change({ status, jobs: list.jobs, me, plan, problems: status.warnings, away: null });
@@ -84,6 +89,23 @@ async function refresh(): Promise<void> {
   } finally {
     asking = false;
   }
+}
+
+let counted = { at: 0, jobs: [] as Job[] };
+
+function rate(jobs: Job[]): void {
+  const at = performance.now();
+  const seconds = (at - counted.at) / 1000;
+  if (seconds * 1000 < RATE_MS) return;
+  const before = new Map(counted.jobs.map((job) => [job.id, job.waiting]));
+  state.rates.clear();
+  for (const { id, waiting } of jobs) {
+    const old = before.get(id);
+    if (!waiting || !old) continue;
+    const of = (what: "spins" | "blocks") => Math.max(0, (waiting[what] ?? 0) - (old[what] ?? 0)) / seconds;
+    state.rates.set(id, { spins: of("spins"), blocks: of("blocks") });
+  }
+  counted = { at, jobs };
 }
 
 async function stream(): Promise<never> {

@@ -1,6 +1,6 @@
 // The picture: a lane for each CPU, then one for each process; time from left to right.
 
-import { colour, ink } from "../colour";
+import { colour, ink, rgb } from "../colour";
 import type { Picture, Slice } from "./engine";
 
 export const LANE_PX = 26;
@@ -73,7 +73,7 @@ function slice(g: CanvasRenderingContext2D, [, , , activity, job]: Slice, x: num
   g.fillStyle = activity === SWITCH ? text : activity > SWITCH || job < 0 ? "#808a94" : activity === SPIN ? hatch(g, job) : colour(job);
   g.fillRect(x, y, Math.max(w, 0.6), h);
   if (activity === 0 && w > 26 && h > 16) {
-    g.fillStyle = ink(job);
+    g.fillStyle = ink(rgb(colour(job)));
     g.fillText(`${job + 1}`, x + w / 2 - 3, y + h / 2);
   }
 }

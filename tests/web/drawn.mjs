@@ -1,0 +1,166 @@
+// What the page draws, from answers that are made up here: drawn.mjs CHROMIUM. No daemon is needed, and no server: the files are those of web/dist.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+const { chromium } = createRequire(process.env.NODE_PATH + "/")("playwright-core");
+const DIST = fileURLToPath(new URL("../../web/dist/", import.meta.url));
+const ORIGIN = "http://127.0.0.1:9";
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
+
+/** A job of every kind that the page has a column for. */
+const job = (id, more) => ({
+  id, name: `job ${id}`, uid: 1000, user: "ann", class: "batch", policy: "gang", cpus: 1, state: "running", command: ["sh"], submitted_unix_ms: Date.now(),
+  cpu_time_ms: 1000 * id, memory_bytes: 1 << 20, share: 0.5, share_due: 0.5, share_received: 0.4, row: 0, ...more,
+});
+
+/** Cells in rows, each of which has a slot of the cycle. */
+const matrix = (cells) => ({
+  columns: cells[0].map((_, at) => `cpu${at}`), rows: cells.map((row, index) => ({ index, cells: row, also: [], slots: 1 })),
+  turns: cells.map((_, row) => row), cycle_slots: cells.length,
+});
+
+/** Answers what the page asks. `jobs()` is called for each answer; `asked` gets the requests that would change something. */
+async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", exempt: true }, status: more = {}, asked = [] } = {}) {
+  const of = matrix(cells);
+  const quantiles = { count: 1, p50_us: 10, p99_us: 20, max_us: 30 };
+  const status = {
+    version: "0", node: "n", started_unix_ms: Date.now(), policy: "gang", sharing: "strict", slot_length_ms: slotMs, cpus: of.columns.map((_, at) => at), memory_bytes: 1 << 30,
+    generation: 1, matrix: of, switches: { count: 1, late: 0, wake: quantiles, done: quantiles }, warnings: [], load: { cpus: of.columns.map((_, cpu) => ({ cpu, busy: 0.5 })) },
+    ...more,
+  };
+  const plan = { generation: 1, epoch_unix_ns: (Date.now() - 60_000) * 1e6, slot_length_ns: slotMs * 1e6, policy: "gang", sharing: "strict", matrix: of };
+  const events = `id: 1-1\nevent: plan\ndata: ${JSON.stringify({ unix_ms: Date.now(), kind: "plan", plan })}\n\n`;
+  const answers = {
+    "/v1/status": () => status, "/v1/jobs": () => ({ jobs: jobs() }), "/v1/limits": () => me,
+    "/v1/samples": () => ({ period_ms: 10_000, samples: [] }), "/ask/runs": () => ({ runs: [] }), "/v1/jobs/1/events": () => ({ events: [] }),
+  };
+  await page.route("**/*", (route) => {
+    const { pathname } = new URL(route.request().url());
+    if (route.request().method() !== "GET") {
+      asked.push(`${route.request().method()} ${pathname} ${route.request().postData()}`);
+      return route.fulfill({ json: {} });
+    }
+    if (pathname === "/v1/events") return route.fulfill({ contentType: "text/event-stream", body: events });
+    if (answers[pathname]) return route.fulfill({ json: answers[pathname](), headers: { "Cosched-Unix-Us": String(Date.now() * 1000) } });
+    const name = pathname === "/" ? "index.html" : pathname.slice(1);
+    return route.fulfill({ contentType: TYPES[name.split(".").pop()] ?? "text/plain", body: readFileSync(DIST + name) });
+  });
+}
+
+/** Before each text in the matrix: the contrast of its colour with each pixel below it, as the canvas has them over its background. The worst is kept. */
+function watchTexts() {
+  const linear = (part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05;
+  const parts = (css) => (css.startsWith("#") ? [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16)) : css.match(/[\d.]+/g).map(Number).slice(0, 3));
+  window.contrasts = {};
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    const id = /^\d+/.exec(text)?.[0];
+    const card = getComputedStyle(document.querySelector("section")).backgroundColor;
+    if (id) {
+      const [ink, { a: scale }] = [light(parts(this.fillStyle)), this.getTransform()];
+      const { data } = this.getImageData((x - 6) * scale, (y - 6) * scale, 12 * scale, 12 * scale);
+      for (let at = 0; at < data.length; at += 4) {
+        const alpha = data[at + 3] / 255;
+        const ground = light(parts(card).map((part, n) => data[at + n] * alpha + part * (1 - alpha)));
+        const contrast = Math.max(ink, ground) / Math.min(ink, ground);
+        // Between dim and bright a row is bright for a part of the time.
+        const kind = this.font.startsWith("600") ? "bright" : "dim";
+        const worst = (window.contrasts[`${id} ${kind}`] ??= { contrast: 99, alpha: 0 });
+        worst.contrast = Math.min(worst.contrast, contrast);
+        worst.alpha = Math.max(worst.alpha, alpha);
+      }
+    }
+    return draw.call(this, text, x, y, ...rest);
+  };
+}
+
+const browser = await chromium.launch({ executablePath: process.argv[2], args: ["--no-sandbox"] });
+try {
+  // Eight colours, each plain and with either stripes; all are in both rows, so each is dim in one and bright in the other.
+  const ids = Array.from({ length: 24 }, (_, at) => at + 8);
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme });
+    await page.addInitScript(watchTexts);
+    await serve(page, [ids, ids], 300, () => ids.map((id) => job(id)));
+    await page.goto(ORIGIN);
+    await page.waitForFunction((all) => all.every((id) => contrasts[`${id} dim`] && contrasts[`${id} bright`]?.alpha > 0.99), ids);
+    const worst = Object.entries(await page.evaluate(() => contrasts)).sort((a, b) => a[1].contrast - b[1].contrast)[0];
+    assert.ok(worst[1].contrast >= 4.5, `${colorScheme}: job ${worst[0]}: ${worst[1].contrast}`);
+    console.log(`   ${colorScheme}: labels of 24 jobs, dim to bright, have a contrast of at least ${worst[1].contrast.toFixed(2)} to 1`);
+    await page.close();
+  }
+
+  // Processor time of the page's main thread: script, style and layout. The clock's time would be that of a loaded machine, too.
+  const full = await browser.newPage({ viewport: { width: 1600, height: 900 } });
+  const cells = Array.from({ length: 10 }, (_, row) => Array.from({ length: 64 }, (_, cpu) => 20 * row + Math.floor((cpu * 20) / 64)));
+  await serve(full, cells, 10, () => Array.from({ length: 200 }, (_, id) => job(id, { cpus: 3 })));
+  await full.goto(ORIGIN);
+  await full.locator("tr.job").nth(199).waitFor();
+  const devtools = await full.context().newCDPSession(full);
+  await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+  const look = async () => {
+    const { metrics } = await devtools.send("Performance.getMetrics");
+    return [metrics.find(({ name }) => name === "TaskDuration").value, await full.evaluate(() => window.coschedFrames)];
+  };
+  const perFrame = [];
+  let [busy, frames] = await look();
+  for (let n = 0; n < 11; n++) {
+    await full.waitForFunction((before) => window.coschedFrames >= before + 15, frames);
+    const [busyNow, framesNow] = await look();
+    perFrame.push((busyNow - busy) / (framesNow - frames));
+    [busy, frames] = [busyNow, framesNow];
+  }
+  const median = perFrame.sort((a, b) => a - b)[5];
+  assert.ok(median > 0 && median < 1 / 30, `a frame takes ${median} s`);
+  console.log(`   200 jobs on 64 CPUs: a frame is ${Math.round(100 * median * 30)} % of what 30 a second allow`);
+  await full.close();
+
+  // Counts that grow by the clock, as the daemon's do: what is shown is their growth, whenever the page asks.
+  const table = await browser.newPage();
+  const begin = Date.now();
+  const count = (perS) => 1e6 + Math.round((perS * (Date.now() - begin)) / 1000);
+  const counted = () => [job(1, { outside_ms: 1500, waiting: { mode: "spin-block", waits: 9, spins: count(100), blocks: count(40) } }), job(2, { outside_ms: 2500 })];
+  const asked = [];
+  const node = (name, drains) => ({ name, cpus: 2, alive: true, drains, version: "0" });
+  const queue = (name, waiting) => ({ name, exclusive: false, waiting, running: 1 });
+  const cluster = { nodes: [node("a", false), node("b", true)], cluster: { name: "c", alone: false, store_answers: true, queues: [queue("day", 3), queue("night", 0)] } };
+  await serve(table, [[1, 2]], 100, counted, { status: cluster, asked });
+  await table.goto(ORIGIN);
+  await table.locator("tr[data-job='1']", { hasText: /1\.5 s(8\d|9\d|1[01]\d) \/ (3\d|4\d) per s/ }).waitFor();
+  await table.locator("tr[data-job='2']", { hasText: "2.5 s–" }).waitFor();
+  await table.locator("dl.facts", { hasText: "4.0 s of the jobs' CPU time" }).waitFor();
+  console.log("   CPU time outside slots, of each job and in all, and waits as a rate");
+
+  assert.match(await table.locator("[aria-labelledby=queues] tbody").textContent(), /day31none.*night01none/);
+  await table.getByRole("button", { name: "Drain", exact: true }).click();
+  await table.getByRole("button", { name: "Undrain", exact: true }).click();
+  const drained = ["a", "b"].map((name) => `PUT /v1/nodes/${name} {"drains":${name === "a"}}`);
+  for (let left = 400; asked.length < 2 && left > 0; left--) await new Promise((go) => setTimeout(go, 25));
+  assert.deepEqual(asked.sort(), drained);
+  await table.close();
+
+  const foreign = await browser.newPage();
+  await serve(foreign, [[1, 2]], 100, () => [job(1), job(2, { uid: 1001, user: "bob" })], { me: { uid: 1001, user: "bob", exempt: false }, status: cluster });
+  await foreign.goto(ORIGIN);
+  const not = foreign.locator("tr[data-job='1']");
+  for (const name of ["Suspend", "Kill…"]) {
+    const button = not.getByRole("button", { name });
+    assert.ok(await button.isDisabled());
+    assert.equal(await button.getAttribute("title"), "Only ann or an administrator may change job 1; you are bob.");
+    assert.ok(await foreign.locator("tr[data-job='2']").getByRole("button", { name }).isEnabled());
+  }
+  await not.getByRole("button", { name: "job 1" }).click();
+  await foreign.locator("tr.details", { hasText: "Only ann or an administrator may change job 1" }).waitFor();
+  assert.ok(await foreign.getByLabel("Class").isDisabled());
+  const drain = foreign.getByRole("button", { name: "Drain", exact: true });
+  assert.ok(await drain.isDisabled());
+  assert.equal(await drain.getAttribute("title"), "Only administrators drain nodes.");
+  await foreign.close();
+  console.log("   queues and nodes, drain, and what a user may not do: disabled, with the reason");
+} finally {
+  await browser.close();
+}
