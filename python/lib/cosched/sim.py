@@ -105,8 +105,9 @@ class ArrowTable:
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
-        """As a pandas.DataFrame (needs pandas and pyarrow)."""
-        return self.to_arrow().to_pandas()
+        """As a pandas.DataFrame (needs pandas and pyarrow). Columns of numbers without gaps are the simulator's memory, and so read-only: `.copy()`
+        of it can be written to. Others are copied."""
+        return self.to_arrow().to_pandas(split_blocks=True)
 
 
 class Workload(ArrowTable):
