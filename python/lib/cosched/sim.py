@@ -223,7 +223,7 @@ class Result(ArrowTable):
 
     @property
     def plot(self) -> ResultPlot:
-        """Pictures (needs matplotlib)."""
+        """Pictures (needs Matplotlib or Altair)."""
         from cosched._plot import ResultPlot
 
         return ResultPlot(self)
@@ -250,7 +250,7 @@ class Comparison(ArrowTable):
 
     @property
     def plot(self) -> ComparisonPlot:
-        """Pictures (needs matplotlib)."""
+        """Pictures (needs Matplotlib or Altair)."""
         from cosched._plot import ComparisonPlot
 
         return ComparisonPlot(self)
