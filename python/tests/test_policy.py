@@ -118,6 +118,11 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "sampled"):
             sim.simulate(next(lists()), strategy=sim.Policy(), sampled=True)
 
+    def test_comparisons_say_that_they_take_names(self):
+        for strategies in (["GS", Own("GS", sim.Wait("spin"))], [Own], Own("GS", sim.Wait("spin"))):
+            with self.assertRaisesRegex(TypeError, "the strategy Own is not a name(?s:.*)hint: call simulate"):
+                sim.compare(strategies, "WL1")
+
     def test_a_hook_that_never_returns_and_a_run_without_end_stop_at_ctrl_c(self):
         for hook in ("while True: pass", "return NotImplemented"):
             program = (f"from cosched import sim\nclass Mine(sim.Policy):\n    base = 'Local'\n    def on_arrival(self, moment):\n        {hook}\n"

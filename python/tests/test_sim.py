@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 from cosched import sim
 
@@ -218,18 +219,32 @@ class Arrow(unittest.TestCase):
         self.assertEqual(table["id"].to_pylist(), [*range(30)], "the memory lives as long as its users")
 
     @needs("pandas")
-    def test_pandas(self):
-        frame = sim.compare(["GS", "PB"], "WL1", nodes=4, seeds=1, count=5, mean_exec_s=0.02).to_pandas()
-        self.assertEqual([*frame["strategy"]], ["GS", "PB"])
-        self.assertEqual(str(frame["mean_response_s"].dtype), "float64")
+    def test_pandas_takes_numbers_without_a_copy(self):
+        result = sim.simulate(jobs(), strategy="GS", nodes=8)
+        frame = result.to_pandas()
+        numbers = [name for name in result.columns if name not in ("type", "class")]
+        ours = {name: result.to_arrow()[name].chunk(0).buffers()[1].address for name in numbers}
+        self.assertEqual({name: frame[name].to_numpy().__array_interface__["data"][0] for name in numbers}, ours)
+        self.assertEqual([*frame["type"]], result.column("type"))
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            frame.loc[0, "wait_s"] = 5
+        mine = frame.copy()
+        mine.loc[0, "wait_s"] = 5
+        self.assertEqual((mine["wait_s"][0], frame["wait_s"][0]), (5, result.column("wait_s")[0]))
+        cut = sim.simulate(jobs(), strategy="GS", nodes=8, max_sim_s=0.3)
+        self.assertEqual(cut.to_pandas()["finish_ns"].isna().sum(), cut.column("finish_ns").count(None))
 
     @needs("polars")
-    def test_polars(self):
+    def test_polars_takes_numbers_without_a_copy(self):
         import polars
 
-        result = sim.simulate(jobs(), strategy="GS", nodes=8)
+        result = sim.simulate(jobs(), strategy="GS", nodes=8, max_sim_s=0.3)
         frame = polars.DataFrame(result)
-        self.assertEqual(frame["response_s"].to_list(), result.column("response_s"))
+        numbers = [name for name in result.columns if name not in ("type", "class")]
+        ours = {name: result.to_arrow()[name].chunk(0).buffers()[1].address for name in numbers}
+        # What Polars hands out is its own memory, as the simulator's.
+        self.assertEqual({name: frame[name].to_arrow().buffers()[1].address for name in numbers}, ours)
+        self.assertEqual({name: frame[name].to_list() for name in result.columns}, {name: result.column(name) for name in result.columns})
 
 
 @needs("matplotlib")
@@ -269,6 +284,56 @@ class Plots(unittest.TestCase):
         self.assertEqual([tick.get_text() for tick in ax.get_xticklabels()], ["GS", "PB"])
         parts = [bar.get_height() for bar in self.drawn(table.plot.utilisation()).patches]
         self.assertAlmostEqual(sum(parts), 2)
+
+    def test_the_library_is_the_one_that_is_there_or_asked_for(self):
+        for there, module in ({"matplotlib", "altair"}, "matplotlib"), ({"altair"}, "altair"):
+            with mock.patch("cosched._plot.find_spec", lambda name: name in there):
+                drawn = self.result.plot.utilisation()
+            self.assertTrue(type(drawn).__module__.startswith(module), (there, type(drawn)))
+        with mock.patch("cosched._plot.find_spec", lambda name: None), self.assertRaisesRegex(ModuleNotFoundError, "hint: pip install"):
+            self.result.plot.gantt()
+        with self.assertRaisesRegex(ValueError, "there are matplotlib and altair"):
+            self.result.plot.gantt(using="gnuplot")
+        with self.assertRaisesRegex(ValueError, "axes of Matplotlib"):
+            self.result.plot.gantt(self.result.plot.gantt(), using="altair")
+
+
+@needs("altair")
+class AltairPlots(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.result = sim.simulate(jobs(), strategy="GS", nodes=8)
+
+    def chart(self, plot):
+        """A picture's description, which Altair checks, and its data."""
+        chart = plot(using="altair").to_dict()
+        return chart, chart["data"]["values"]
+
+    def test_gantt(self):
+        chart, bars = self.chart(self.result.plot.gantt)
+        row = [*self.result][3]
+        self.assertEqual((len(bars), bars[6]["at"], bars[6]["part"], bars[7]["part"]), (60, 3, "idle", "compute"))
+        self.assertEqual((bars[6]["low"], bars[6]["high"], bars[7]["high"]), tuple(row[name] / 1e9 for name in ("arrival_ns", "start_ns", "finish_ns")))
+        self.assertEqual((chart["encoding"]["x"]["field"], chart["encoding"]["x2"]["field"], chart["encoding"]["y"]["field"]), ("low", "high", "at"))
+
+    def test_response(self):
+        chart, steps = self.chart(self.result.plot.response)
+        self.assertEqual([step["x"] for step in steps], sorted(self.result.column("response_s")))
+        self.assertEqual(sim.simulate(jobs(), strategy="GS", nodes=8, max_sim_s=0).plot.response(using="altair").to_dict()["data"]["values"], [])
+        self.assertEqual((steps[-1]["y"], chart["mark"]["interpolate"], chart["title"]), (1, "step-after", "GS: response times"))
+
+    def test_utilisation(self):
+        _, bars = self.chart(self.result.plot.utilisation)
+        self.assertEqual({bar["at"]: bar["high"] for bar in bars}, self.result.cpu)
+
+    def test_a_comparison(self):
+        table = sim.compare(["GS", "PB"], "WL1", nodes=4, seeds=2, count=5, mean_exec_s=0.02)
+        chart, bars = self.chart(table.plot.response)
+        self.assertEqual([(bar["at"], bar["high"], bar["error"]) for bar in bars],
+                         [(row["strategy"], row["mean_response_s"], row["mean_response_s_ci95"]) for row in table])
+        self.assertEqual([layer["mark"]["type"] for layer in chart["layer"]], ["bar", "rule"])
+        _, parts = self.chart(table.plot.utilisation)
+        self.assertAlmostEqual(sum(part["high"] - part["low"] for part in parts), 2)
 
 
 if __name__ == "__main__":

@@ -105,8 +105,9 @@ class ArrowTable:
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
-        """As a pandas.DataFrame (needs pandas and pyarrow)."""
-        return self.to_arrow().to_pandas()
+        """As a pandas.DataFrame (needs pandas and pyarrow). Columns of numbers without gaps are the simulator's memory, and so read-only: `.copy()`
+        of it can be written to. Others are copied."""
+        return self.to_arrow().to_pandas(split_blocks=True)
 
 
 class Workload(ArrowTable):
@@ -222,7 +223,7 @@ class Result(ArrowTable):
 
     @property
     def plot(self) -> ResultPlot:
-        """Pictures (needs matplotlib)."""
+        """Pictures (needs Matplotlib or Altair)."""
         from cosched._plot import ResultPlot
 
         return ResultPlot(self)
@@ -249,7 +250,7 @@ class Comparison(ArrowTable):
 
     @property
     def plot(self) -> ComparisonPlot:
-        """Pictures (needs matplotlib)."""
+        """Pictures (needs Matplotlib or Altair)."""
         from cosched._plot import ComparisonPlot
 
         return ComparisonPlot(self)
@@ -342,6 +343,12 @@ def sweep(
     arrivals. An empty axis has the paper's value. `progress` is called with the cells that are done, all cells, and the part of the work
     that is done. The result has the same bytes for any number of threads.
     """
+    strategies = [strategies] if isinstance(strategies, (str, Policy)) else list(strategies)
+    for strategy in strategies:
+        if not isinstance(strategy, str):
+            name = getattr(strategy, "__name__", type(strategy).__name__)
+            raise TypeError(f"the strategy {name} is not a name\n  why: a comparison runs on several threads, and a strategy written in Python has one state and one thread\n"
+                            "  hint: call simulate(…, strategy=…) for each seed, with a new object each time")
     sources = [workloads] if isinstance(workloads, str) else list(workloads)
     lists = {one.name: one._jobs for one in sources if isinstance(one, Workload)}
     for name, count_of_name in Counter(one.name for one in sources if isinstance(one, Workload)).items():
@@ -349,7 +356,7 @@ def sweep(
             raise ValueError(f"{count_of_name} workloads are named {name!r}\n  why: rows are told apart by it\n  hint: workload(…, name=…)")
     names = [one.name if isinstance(one, Workload) else one for one in sources]
     description = _description(
-        {"strategies": [strategies] if isinstance(strategies, str) else list(strategies), "workloads": names, "load": list(load), "nodes": list(nodes), "mpl": list(mpl),
+        {"strategies": strategies, "workloads": names, "load": list(load), "nodes": list(nodes), "mpl": list(mpl),
          "skew": list(skew), "grain": list(grain), "cs_us": list(cs_us), "intr_us": list(intr_us), "gang_cs_us": list(gang_cs_us),
          "quantum_ms": list(quantum_ms), "seeds": seeds if isinstance(seeds, int) else list(seeds), "jobs": count,
          "mean_exec_s": mean_exec_s, "bound_s": bound_s, "max_sim_s": max_sim_s, "sampled": sampled}, {},
