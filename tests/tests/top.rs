@@ -139,8 +139,8 @@ fn keys_steer_a_real_job_and_the_terminal_is_given_back() {
     screen.shows("make it standby?");
     screen.press("y");
     assert!(wait_until(|| d.client().job(id).unwrap().class == Class::Standby), "{}", screen.text());
-    // The job that keys act on is in the question.
-    screen.click("spinner");
+    // Before, the question has the word, too.
+    screen.shows("is standby now");
     screen.click("other");
     screen.press("s");
     screen.shows(&format!("job {other} other"));
