@@ -145,7 +145,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { write(harmless(text).as_bytes()) } else { write(text.as_bytes()) }
 }
 
-/// Writes bytes as they are; otherwise as [`print`].
+/// Writes bytes as they are; otherwise as [`print()`].
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     write_to(&mut io::stdout().lock(), bytes)
 }

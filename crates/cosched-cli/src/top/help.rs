@@ -4,8 +4,7 @@ pub(crate) const TOP: &str = "\
 Shows the CPUs (in a cluster: the nodes) with their load, the matrix with its current row, and the jobs. \
 DUE is the fraction of the machine's CPU time that the plan gave a job over about the last ten seconds, GOT what it used. \
 Keys: arrows select a job, Enter shows its page; c class, s suspend, r resume, k kill, each asks for confirmation; / filter, o sort order, O reverses it, \
-h help, q quit. A click selects a job, another one opens its page, the wheel scrolls; with Shift held, most terminals select text as usual. \
-Errors of the daemon appear in the last line.
+h help, q quit. A click selects a job, another opens its page, the wheel scrolls. Errors appear in the last line.
 
 Examples:
   cosched top
