@@ -78,8 +78,7 @@ release: ## whether version, changelog, tag and packages agree (after make packa
 
 docs: ## man pages, shell completions and, where mkdocs is installed (tools/setup test), the site into build/docs
 	@$(CARGO) build --release --quiet -p cosched-cli -p cosched-columnsort
-	@tools/docs build/docs
-	@if [ -x target/venv/bin/mkdocs ]; then tools/site; fi
+	@if [ -x target/venv/bin/mkdocs ]; then tools/site; else tools/docs build/docs; fi
 
 install: ## install what `make build docs` made: programs, units, man pages, completions, example configuration
 	@tools/install
