@@ -36,7 +36,7 @@ END
 boot() {
     local checks=$1 limit_s=$2 words=$3 console=$work/$1.log monitor=$work/monitor start=$SECONDS emulator status
     shift 3
-    rm -f "$monitor"
+    rm -f "$monitor" "$work/processors"
     nice -n 5 qemu-system-x86_64 -accel tcg,thread=multi -nodefaults -no-reboot -display none -monitor "unix:$monitor,server=on,wait=off" \
         "$@" -serial "file:$console" -kernel "$kernel" -append "console=ttyS0 quiet panic=-1 checks=$checks $words" </dev/null &
     emulator=$!

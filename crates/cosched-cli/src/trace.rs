@@ -136,9 +136,9 @@ impl Recorded {
             for slot in slots_of(plan, from_us, to_us) {
                 let cells = slot.row.map_or(&[][..], |row| &row.cells);
                 for (tid, job) in (FIRST..).zip(cells).filter_map(|(tid, job)| Some((tid, (*job)?))) {
-                    let name = format!("{job} {}", names.get(&job).copied().unwrap_or_default());
+                    let name = titled(job, names.get(&job).copied().unwrap_or_default());
                     all.push(json!({
-                        "ph": "X", "cat": "slot", "name": name.trim_end(), "pid": SLOTS, "tid": tid, "ts": slot.from_us - self.from_us,
+                        "ph": "X", "cat": "slot", "name": name, "pid": SLOTS, "tid": tid, "ts": slot.from_us - self.from_us,
                         "dur": slot.to_us - slot.from_us,
                         "args": {"job": job, "row": slot.index, "slot": slot.number, "plan": plan.generation},
                     }));
@@ -146,7 +146,7 @@ impl Recorded {
             }
         }
         for (tid, name) in columns {
-            all.push(json!({"ph": "M", "name": "thread_name", "pid": SLOTS, "tid": tid, "args": {"name": name}}));
+            all.push(lane(SLOTS, tid as u64, name));
         }
     }
 
@@ -158,19 +158,26 @@ impl Recorded {
     /// The states of the jobs, and their other events.
     fn lives(&self, all: &mut Vec<Value>) {
         for (job, name) in self.names() {
-            let title = format!("{job} {name}");
-            all.push(json!({"ph": "M", "name": "thread_name", "pid": JOBS, "tid": job, "args": {"name": title}}));
+            all.push(lane(JOBS, job, &titled(job, name)));
             for (at, of) in self.told(job) {
                 all.push(json!({
                     "ph": "i", "s": "t", "cat": "event", "name": of.what, "pid": JOBS, "tid": job, "ts": at - self.from_us,
                     "args": {"job": job, "detail": of.detail},
                 }));
             }
-            all.extend(self.states(job).into_iter().map(|(state, from_us, to_us)| {
-                let ts = from_us - self.from_us;
-                json!({"ph": "X", "cat": "state", "name": state.name(), "pid": JOBS, "tid": job, "ts": ts, "dur": to_us - from_us, "args": {"job": job}})
-            }));
+            let states = self.states(job).into_iter();
+            all.extend(
+                states.map(|(state, from_us, to_us)| self.span(JOBS, "state", job, (state.name(), from_us, to_us))),
+            );
         }
+    }
+
+    /// What a job does from when to when, in its lane.
+    fn span(&self, pid: u32, cat: &str, job: u64, (what, from_us, to_us): (&str, f64, f64)) -> Value {
+        json!({
+            "ph": "X", "cat": cat, "name": what, "pid": pid, "tid": job, "ts": from_us - self.from_us, "dur": to_us - from_us,
+            "args": {"job": job},
+        })
     }
 
     /// What the daemon said of a job, and when.
@@ -230,6 +237,15 @@ impl Recorded {
             }
         }
     }
+}
+
+fn titled(job: u64, name: &str) -> String {
+    format!("{job} {name}").trim_end().to_owned()
+}
+
+/// The name of a lane.
+fn lane(pid: u32, tid: u64, name: &str) -> Value {
+    json!({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}})
 }
 
 /// A slot, or what the record has of it.

@@ -10,7 +10,7 @@ pub(crate) struct Row {
     pub(crate) active: Cell<bool>,
     pub(crate) calls: Cell<u32>,
     pub(crate) start_ns: Cell<u64>,
-    /// The begin of the present call, and the end of the last one.
+    /// The begin of the last call that asked for events, and the end of the last call.
     pub(crate) called_ns: Cell<u64>,
     pub(crate) last_ns: Cell<u64>,
     pub(crate) work: Work,

@@ -131,9 +131,6 @@ fn enter_slowly() -> Option<&'static Thread> {
             return None;
         }
     }
-    if !thread.in_mpi() {
-        thread.row.called_ns.set(sys::now_ns());
-    }
     Some(thread)
 }
 
@@ -264,6 +261,13 @@ impl Thread {
         self.depth.set(self.depth.get() + 1);
         self.leave();
         true
+    }
+
+    /// A call that asks for events begins.
+    pub(crate) fn asks(&self) {
+        if !self.in_mpi() {
+            self.row.called_ns.set(sys::now_ns());
+        }
     }
 
     /// Marks the row as one of a progress loop that reports what it finds.

@@ -1,9 +1,9 @@
 //! When each gang runs and when it is stopped, as the plans and the jobs' states have it: what cosched does to a gang's processes.
 //! Whether they use their CPUs is another matter, which the counters show.
 
-use super::{GANGS, Recorded, slots_of};
+use super::{GANGS, Recorded, lane, slots_of, titled};
 use cosched_api::{JobState, Sharing};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// It has the CPUs of its row.
@@ -21,14 +21,8 @@ impl Recorded {
     pub(super) fn gangs(&self, all: &mut Vec<Value>) {
         let names = self.names();
         for (job, spans) in self.spans() {
-            let title = format!("{job} {}", names.get(&job).copied().unwrap_or_default());
-            all.push(
-                json!({"ph": "M", "name": "thread_name", "pid": GANGS, "tid": job, "args": {"name": title.trim_end()}}),
-            );
-            all.extend(spans.into_iter().map(|(what, from_us, to_us)| {
-                let ts = from_us - self.from_us;
-                json!({"ph": "X", "cat": "gang", "name": what, "pid": GANGS, "tid": job, "ts": ts, "dur": to_us - from_us, "args": {"job": job}})
-            }));
+            all.push(lane(GANGS, job, &titled(job, names.get(&job).copied().unwrap_or_default())));
+            all.extend(spans.into_iter().map(|span| self.span(GANGS, "gang", job, span)));
         }
     }
 

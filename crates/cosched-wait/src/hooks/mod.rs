@@ -45,6 +45,7 @@ unsafe fn ask<R: Copy + Default + PartialOrd>(
     call: impl Fn() -> R,
     is_nothing: impl Fn(R) -> bool,
 ) -> R {
+    thread.asks();
     let before = sys::errno();
     let mut result = call();
     let mut after = sys::errno();
