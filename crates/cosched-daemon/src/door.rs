@@ -5,6 +5,7 @@
 
 use crate::config::Limits;
 use crate::guest::{Caller, Guest};
+use crate::pace;
 use crate::rights::{Peer, Rights};
 use cosched_api::{ErrorBody, ErrorCode};
 use std::collections::BTreeMap;
@@ -101,6 +102,7 @@ impl Door {
     /// The next connection that is admitted.
     pub(crate) async fn next(&self) -> Guest<UnixStream> {
         loop {
+            pace::heed();
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     if let Some(guest) = self.let_in(stream) {

@@ -1,6 +1,7 @@
 //! A connection that is counted while it lasts, and closed when the client does not read what is written to it.
 
 use crate::door::Place;
+use crate::pace;
 use crate::rights::Peer;
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -65,6 +66,7 @@ impl<S> Guest<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guest<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        pace::heed();
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }

@@ -29,6 +29,7 @@ mod log;
 mod logfile;
 mod metrics;
 mod neighbours;
+mod pace;
 mod places;
 mod pollable;
 mod privacy;

@@ -20,12 +20,11 @@ use crate::probe::ProbeKeeper;
 use crate::rights::Rights;
 use crate::store::{Opened, Store};
 use crate::watchdogs::Watchdogs;
-use crate::{check, clock, http, log, rules, serve, setup, users};
+use crate::{check, clock, http, log, pace, rules, serve, setup, users};
 use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
-use cosched_linux::realtime::Ahead;
 use cosched_linux::{SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let cgroups = ground::cgroups(&args.cgroup);
     // Jobs of an earlier daemon are not limited until this one drives them, and use all CPUs but the reserve: the start must not be delayed by them.
-    let ahead = Ahead::begin();
+    pace::begin();
     let rights = rights(&config)?;
     let mut places = Places::new(&args, &config);
     instance::check_free(&args, &places)?;
@@ -103,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let metrics = metrics.map(TcpListener::from_std).transpose()?;
         let bounds = Bounds { budget, rights: guests.clone(), time };
         let door = Door::new(UnixListener::from_std(listener)?, guests, places_inside, time);
-        serve((driver, ahead), (desk, called), (door, bounds), metrics).await
+        serve(driver, (desk, called), (door, bounds), metrics).await
     });
     remove_socket(&args, &places);
     served
@@ -256,7 +255,7 @@ fn rights(config: &Config) -> anyhow::Result<Rights> {
 }
 
 async fn serve(
-    (driver, ahead): (Driver, Option<Ahead>),
+    driver: Driver,
     (desk, called): (Desk, mpsc::Receiver<Call>),
     (door, bounds): (Door, Bounds),
     metrics: Option<TcpListener>,
@@ -275,7 +274,8 @@ async fn serve(
     // Without systemd there is no listener, and that is no error.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     tracing::info!(pid = std::process::id(), "ready");
-    driver.run(called, stopped, ahead).await;
+    driver.run(called, stopped).await;
+    pace::end();
     server.abort();
     metrics.inspect(|server| server.abort());
     Ok(())

@@ -21,6 +21,7 @@ use crate::cgfile;
 use crate::confine::widen_all;
 use crate::private;
 use crate::problem::Problem;
+use crate::realtime::ordinarily;
 use crate::thaw::{ThawPaths, thaw_all};
 use crate::tree::Tree;
 
@@ -215,9 +216,7 @@ impl KernelAgent {
         command.arg("nothing").stdin(Stdio::null()).stdout(Stdio::null());
         begin_in(procs, &mut command);
         let mut child = command.spawn()?;
-        // The daemon's own thread is at real-time priority at its start (`realtime::become_ordinary`).
-        let reaper = std::thread::Builder::new().spawn(move || child.wait())?;
-        reaper.join().unwrap_or_else(|_| Err(io::Error::other("the thread that waits for it panicked")))?;
+        ordinarily(|| child.wait())?;
         let start = Instant::now();
         while !mark.exists() {
             if start.elapsed() > TEST_TIME_MAX {

@@ -19,6 +19,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::process::{inherited, keep_descriptors};
+use crate::realtime::ordinarily;
 
 /// The kernel's default for a fair thread.
 const TIMER_SLACK_NS: usize = 50_000;
@@ -95,7 +96,7 @@ impl Gate {
     pub fn cancel(mut self, why: io::Error) -> io::Error {
         // It may already have ended by itself.
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = ordinarily(|| self.0.wait());
         why
     }
 }

@@ -46,6 +46,7 @@ use crate::clock::now;
 use crate::config::Config;
 use crate::guard::GuardKeeper;
 use crate::neighbours::Neighbours;
+use crate::pace;
 use crate::places::Mover;
 use crate::pollable::pollable;
 use crate::probe::ProbeKeeper;
@@ -62,7 +63,6 @@ use cluster::Cluster;
 use cosched_api::{Job, Warning};
 use cosched_cluster::wire::Attempt;
 use cosched_core::{JobId, Plan, Table, Time};
-use cosched_linux::realtime::Ahead;
 use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
 use cosched_node::Input;
 use running::Running;
@@ -320,16 +320,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Runs until `stop` is received, or until an embedded daemon is no longer needed. `ahead` keeps its priority above the jobs that it has found
-    /// until they have slots.
-    pub(crate) async fn run(
-        mut self,
-        mut calls: mpsc::Receiver<Call>,
-        mut stop: mpsc::Receiver<()>,
-        mut ahead: Option<Ahead>,
-    ) {
+    /// Runs until `stop` is received, or until an embedded daemon is no longer needed. The thread's priority is without a limit until the jobs
+    /// that it has found have slots.
+    pub(crate) async fn run(mut self, mut calls: mpsc::Receiver<Call>, mut stop: mpsc::Receiver<()>) {
         loop {
-            ahead.take_if(|_| self.machinery.slots.tables_waiting() == 0);
+            if self.machinery.slots.tables_waiting() == 0 {
+                pace::limit();
+            }
+            pace::heed();
             self.went_round();
             let deadline = self.deadline();
             tokio::select! {
@@ -525,6 +523,7 @@ impl Driver {
             .chain(self.period_due())
             .chain(self.store.due().map(Instant::from_std))
             .chain([self.cluster.due()])
+            .chain(pace::due().map(Instant::from_std))
             .fold(far, Instant::min)
     }
 

@@ -8,6 +8,7 @@
 //! of the work reached the disk, so the file is rewritten before anything is appended.
 
 use super::file::JournalFile;
+use cosched_linux::realtime::Pace;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -35,7 +36,11 @@ impl Disk {
         let (to, works) = channel::<(JournalFile, Work)>();
         let (done, back) = channel();
         thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            // The driver waits for it.
+            let mut pace = Pace::begin();
+            pace.limit();
             for (mut file, work) in works {
+                pace.heed();
                 let outcome = work(&mut file);
                 if done.send((file, outcome)).is_err() {
                     return;

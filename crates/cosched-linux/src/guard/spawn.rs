@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::beat::Beat;
 use crate::process::{keep_descriptors, open_pidfd};
+use crate::realtime::ordinarily;
 use crate::thaw::ThawPaths;
 
 /// The guard's SCHED_FIFO priority, above the slot thread's: it sleeps until it is needed.
@@ -57,7 +58,7 @@ pub fn spawn_guard(exe: &Path, options: &GuardOptions<'_>) -> io::Result<Guard> 
         Err(e) => {
             // Without a handle we would not notice its end: no guard is better than one that is not watched.
             let _ = child.kill();
-            let _ = child.wait();
+            let _ = ordinarily(|| child.wait());
             Err(e)
         }
     }
@@ -86,7 +87,7 @@ impl Guard {
     /// # Errors
     /// The kernel's on waiting.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        ordinarily(|| self.child.try_wait())
     }
 
     /// Leaves it running when the daemon ends: it has jobs to end at their deadlines.
@@ -96,7 +97,7 @@ impl Guard {
     pub fn dismiss(mut self) {
         // It may already have ended by itself.
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = ordinarily(|| self.child.wait());
     }
 }
 

@@ -25,6 +25,7 @@ use rustix::thread::futex;
 use crate::cpubits::{CpuBits, WORDS};
 use crate::observe::monotonic_ns;
 use crate::process::open_pidfd;
+use crate::realtime::ordinarily;
 use crate::shared::{Shareable, SharedPage};
 use crate::tree::{Tree, TreeError};
 
@@ -77,7 +78,7 @@ impl IdleProbe {
         if let Err(e) = tree.attach_probe(child.id() as i32) {
             // A probe outside its cgroup would compete with the jobs.
             let _ = child.kill();
-            let _ = child.wait();
+            let _ = ordinarily(|| child.wait());
             return Err(e);
         }
         Ok(IdleProbe { page, event, child: Mutex::new(child) })
@@ -144,6 +145,6 @@ impl Drop for IdleProbe {
         let child = self.child.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         // It may already have ended by itself.
         let _ = child.kill();
-        let _ = child.wait();
+        let _ = ordinarily(|| child.wait());
     }
 }

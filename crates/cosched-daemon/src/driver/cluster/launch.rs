@@ -10,6 +10,7 @@ use cosched_api::{ExitReport, ExitStatus};
 use cosched_cluster::wire::Job;
 use cosched_core::JobId;
 use cosched_linux::process::open_pidfd;
+use cosched_linux::realtime::ordinarily;
 use cosched_linux::user::{User, spawn_gate};
 use cosched_node::Input;
 use std::ffi::OsString;
@@ -97,7 +98,7 @@ impl Driver {
                     Ok(pidfd) => drop(pidfd.readable().await),
                     Err(_) => tokio::time::sleep(ASK_PERIOD).await,
                 }
-                match child.try_wait() {
+                match ordinarily(|| child.try_wait()) {
                     Ok(Some(status)) => break ExitStatus { code: status.code(), signal: status.signal() },
                     Ok(None) => tokio::time::sleep(Duration::from_millis(1)).await,
                     Err(_) => return,
