@@ -9,6 +9,7 @@ mod sim;
 mod stage;
 mod table;
 mod thread;
+mod workload;
 
 use pyo3::prelude::*;
 
@@ -26,11 +27,13 @@ mod _native {
     #[pymodule_export]
     use super::running::{Outcome, Running, report_text, report_trace};
     #[pymodule_export]
-    use super::sim::{Jobs, simulate_jobs, sweep_cells};
+    use super::sim::{simulate_jobs, sweep_cells};
     #[pymodule_export]
     use super::stage::Flow;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::workload::{Jobs, fit_model};
     use super::*;
 
     /// Adds the version.

@@ -1,7 +1,8 @@
 //! Strategies written in Python. `cosched/_policy.py` is what users see.
 
-use crate::sim::{Jobs, LOOK, asked, failed, single, tables};
+use crate::sim::{LOOK, asked, failed, single, tables};
 use crate::table::Table;
+use crate::workload::Jobs;
 use cosched_sim::general::{Begin, Config, Custom, View, Waiting, Work, simulate_custom};
 use cosched_sim::{Progress, Silent, Wait};
 use pyo3::exceptions::PyValueError;

@@ -1,10 +1,11 @@
 //! The simulator. Its public interface is `cosched/sim.py`.
 
 use crate::table::Table;
+use crate::workload::Jobs;
 use cosched_sim::general::Config;
-use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Seeds, Simulated, Wanted};
+use cosched_sim::sweep::{self, Description, Hooks, Journal, Plan, Simulated, Wanted};
 use cosched_sim::workload::TypeMix;
-use cosched_sim::{Class, JobSpec, Params, Progress, SimError, Strategy};
+use cosched_sim::{JobSpec, Params, Progress, SimError, Strategy};
 use cosched_study::engine::simulate;
 use cosched_study::workload::{Source, generated};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -21,59 +22,6 @@ use std::time::{Duration, Instant};
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// The default number of nodes: the paper's.
 const NODES: u32 = 32;
-
-/// A list of jobs.
-#[pyclass(frozen, module = "cosched._native")]
-pub(crate) struct Jobs(pub(crate) Vec<JobSpec>);
-
-#[pymethods]
-impl Jobs {
-    /// The jobs of a file's content: a job list unchanged; of a trace those that fit on this number of CPUs. Also returns why others are left
-    /// out.
-    #[staticmethod]
-    fn read(content: &[u8], cpus: u32, seed: u64) -> PyResult<(Jobs, HashMap<&'static str, u64>)> {
-        let source = Source::read(content, None, &mut |_| ()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let (jobs, not_taken) = source.jobs(cpus, seed).map_err(PyValueError::new_err)?;
-        Ok((Jobs(jobs), not_taken.by_reason().into_iter().filter(|(_, count)| *count > 0).collect()))
-    }
-
-    /// Generates WL1 to WL8.
-    #[staticmethod]
-    fn generate(name: String, count: usize, nodes: u32, mean_exec_s: f64, load: f64, seed: u64) -> PyResult<Jobs> {
-        let description = Description {
-            strategies: vec!["GS".into()],
-            workloads: vec![name],
-            load: vec![load],
-            nodes: vec![nodes],
-            seeds: Seeds::List(vec![seed]),
-            jobs: count,
-            mean_exec_s,
-            ..Description::default()
-        };
-        let plan = plan(&description, &Costs::default())?;
-        let cell = plan.cells.first().ok_or_else(|| PyValueError::new_err("no workload"))?;
-        generated(&cell.wanted).map(Jobs).map_err(PyValueError::new_err)
-    }
-
-    /// From rows: arrival and time alone in ns, tasks, type, class.
-    #[staticmethod]
-    fn of(rows: Vec<(u64, u64, u32, String, String)>) -> PyResult<Jobs> {
-        let job = |(arrival_ns, exec_ns, tasks, kind, class): (u64, u64, u32, String, String)| {
-            Ok(JobSpec { arrival_ns, exec_ns, tasks, kind: kind.parse()?, class: class.parse::<Class>()? })
-        };
-        rows.into_iter().map(job).collect::<Result<_, String>>().map(Jobs).map_err(PyValueError::new_err)
-    }
-
-    /// The number of jobs.
-    fn __len__(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The jobs as columns.
-    fn table(&self) -> PyResult<Table> {
-        Table::of_jobs(&self.0)
-    }
-}
 
 /// Costs that sweeps do not vary; the default is the paper's.
 #[derive(Default, Deserialize)]
@@ -98,7 +46,7 @@ impl Costs {
     }
 }
 
-pub(crate) fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
+fn plan(description: &Description, costs: &Costs) -> PyResult<Plan> {
     Plan::new(description, &|strategy, nodes| Config::paper(costs.params(strategy, nodes)))
         .map_err(|e| PyValueError::new_err(e.to_string()))
 }

@@ -58,6 +58,32 @@ class Workloads(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             sim.workload("/nowhere.csv")
 
+    def test_models_are_those_of_the_command(self):
+        command = os.environ.get("COSCHED_COMMAND")
+        if not command:
+            self.skipTest("no command is named in COSCHED_COMMAND")
+        with tempfile.TemporaryDirectory() as folder:
+            trace, saved, made = (os.path.join(folder, name) for name in ("t.swf", "m.json", "jobs.csv"))
+            subprocess.run([command, "workload", "generate", "--model=lublin", "--jobs=400", f"--output={trace}"], check=True, capture_output=True)
+            model = sim.fit(trace, method="moments", procs=32)
+            told = json.loads(subprocess.run([command, "--json", "workload", "fit", "--method=moments", "--procs=32", trace], check=True, capture_output=True).stdout)
+            self.assertEqual((model.classes, model.load, model.left_out), (told["classes"], told["rho"], told["left_out"]))
+            model.save(saved)
+            for source, name, options in (("Lublin-Batch", "lublin-batch", {}), ("lublin", "lublin", {"load": 0.5, "mean_exec_s": 3.0}), (model, saved, {"load": 0.8})):
+                words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+                subprocess.run([command, "workload", "generate", f"--model={name}", "--jobs=60", "--nodes=16", "--seed=4", *words, f"--output={made}"],
+                               check=True, capture_output=True)
+                self.assertEqual(sim.workload(source, count=60, nodes=16, seed=4, **options), sim.workload(made), name)
+
+    def test_models_that_cannot_be(self):
+        for options in ({"count": 0}, {"count": 10**8}, {"nodes": 0}, {"mean_exec_s": -1.0}, {"mean_exec_s": float("nan")}, {"load": 0.0}):
+            with self.assertRaisesRegex(ValueError, "hint: ", msg=options):
+                sim.workload("lublin", **options)
+        with tempfile.NamedTemporaryFile("w", suffix=".swf") as trace:
+            for options in ({"method": "em"}, {"method": "best"}, {"procs": 0}):
+                with self.assertRaisesRegex(ValueError, "hint: ", msg=options):
+                    sim.fit(trace.name, **options)
+
     def test_dicts(self):
         made = sim.workload([{"tasks": 2, "exec_s": 0.1, "type": "J3", "klass": "express", "arrival_s": 1}])
         self.assertEqual([*made], [

@@ -6,6 +6,7 @@ pub mod advise;
 pub mod compare;
 pub mod engine;
 mod error;
+pub mod generate;
 pub mod live;
 pub mod network;
 pub mod predict;

@@ -17,6 +17,7 @@ Results are Arrow tables, by the Arrow C data interface, without a copy: `pyarro
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from cosched._plot import ComparisonPlot, ResultPlot
 
 __all__ = [
-    "Comparison", "Costs", "Job", "Moment", "Policy", "Result", "Start", "Wait", "Waiting", "Workload", "compare", "simulate", "sweep", "workload",
+    "Comparison", "Costs", "Job", "Model", "Moment", "Policy", "Result", "Start", "Wait", "Waiting", "Workload", "compare", "fit", "simulate", "sweep", "workload",
 ]
 
 NS_PER_S = 1_000_000_000
 #: As in job lists.
 SECONDS_MAX = 1e9
 TASKS_MAX = 2**32 - 1
+COUNT_MAX = 10_000_000
 
 
 class Job(TypedDict, total=False):
@@ -125,30 +127,72 @@ class Workload(ArrowTable):
         return f"<cosched.sim.Workload {self.name!r}, {len(self)} jobs>"
 
 
+class Model:
+    """A model of a trace's jobs: for each class of sizes the distributions of gaps and run times. `fit` makes it, `workload` draws from it."""
+
+    def __init__(self, json_text: str, load: float, left_out: list[str]) -> None:
+        self._json = json_text
+        #: The load that it generates on the trace's machine.
+        self.load = load
+        #: Classes of sizes for which no distribution could be fitted.
+        self.left_out = left_out
+
+    @property
+    def classes(self) -> list[dict[str, Any]]:
+        """Sizes and distributions, in the form of `cosched workload fit --json`."""
+        classes: list[dict[str, Any]] = json.loads(self._json)["classes"]
+        return classes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it for `cosched workload generate --model FILE.json`."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._json + "\n")
+
+
+def fit(trace: str | os.PathLike[str], *, method: str = "em", max_gap_s: float | None = None, procs: int | None = None) -> Model:
+    """Fits a model to a trace or job list, as `cosched workload fit` does: by maximum likelihood ("em") or by three moments ("moments"). Gaps above
+    `max_gap_s` are outages; `procs` are the machine's processors, if the trace does not say."""
+    if procs is not None and not 1 <= procs <= TASKS_MAX:
+        raise ValueError(f"procs is {procs}\n  why: no machine has that many processors\n  hint: give 1 to {TASKS_MAX}")
+    with open(trace, "rb") as file:
+        content = file.read()
+    longest = math.inf if max_gap_s is None else float(max_gap_s)
+    return Model(*_native.fit_model(content, os.path.basename(trace), procs, method, longest))
+
+
 def workload(
-    source: str | os.PathLike[str] | Iterable[Job],
+    source: str | os.PathLike[str] | Model | Iterable[Job],
     *,
     count: int = 100,
     nodes: int = 32,
-    mean_exec_s: float = 10.0,
-    load: float = 0.7,
+    mean_exec_s: float | None = None,
+    load: float | None = None,
     seed: int = 1,
     name: str | None = None,
 ) -> Workload:
     """A list of jobs.
 
-    `source`: "WL1" to "WL8" generates `count` jobs of Zhang et al. 2000 of this mean execution time and load. A path is read, plain or
-    gzip: a job list (CSV) as it is; of a trace (SWF, Batsim) the jobs that fit on `nodes` nodes, with types as in WL7. Other sources
-    are jobs, as dicts. `seed` is for what is drawn.
+    `source`: "WL1" to "WL8" generates `count` jobs of Zhang et al. 2000 of this mean execution time (10 s unless told) and load (0.7). "lublin",
+    "lublin-batch", "lublin-interactive", "lublin-no-types" (Lublin and Feitelson 2003), "ctc-1996-refit" and what `fit` returns have a mean and load of their own; types
+    are as in WL7. A path is read, plain or gzip: a job list (CSV) as it is; of a trace (SWF, Batsim) the jobs that fit on `nodes` nodes, with types as
+    in WL7. Other sources are jobs, as dicts. `seed` is for what is drawn.
 
     >>> workload([{"tasks": 4, "exec_s": 1.5, "type": "J3"}, {"arrival_s": 2, "tasks": 1, "exec_s": 1}]).column("exec_ns")
     [1500000000, 1000000000]
+    >>> max(workload("lublin", count=200, nodes=16).column("tasks")) <= 16
+    True
     """
-    if nodes < 1:
-        raise ValueError(f"the number of nodes is {nodes}\n  why: then nothing could ever run\n  hint: give 1 or more")
+    for what, number, most in (("nodes", nodes, TASKS_MAX), ("jobs", count, COUNT_MAX)):
+        if not 1 <= number <= most:
+            raise ValueError(f"the number of {what} is {number}\n  why: no simulation can have that\n  hint: give 1 to {most}")
+    if mean_exec_s is not None and not 0 < mean_exec_s <= SECONDS_MAX:
+        raise ValueError(f"mean_exec_s is {mean_exec_s}\n  why: execution times are above 0\n  hint: give seconds")
     if isinstance(source, str) and source.upper() in _GENERATED:
-        made = _native.Jobs.generate(source.upper(), count, nodes, float(mean_exec_s), float(load), seed)
-        return Workload(made, name or source.upper(), {})
+        mean_s, rho = 10.0 if mean_exec_s is None else float(mean_exec_s), 0.7 if load is None else float(load)
+        return Workload(_native.Jobs.generate(source.upper(), count, nodes, mean_s, rho, seed), name or source.upper(), {})
+    if isinstance(source, Model) or isinstance(source, str) and source.lower() in _MODELS:
+        model, called = (source._json, "fit") if isinstance(source, Model) else (source, source.lower())
+        return Workload(_native.Jobs.draw(model, count, nodes, mean_exec_s, load, seed), name or called, {})
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file:
             made, left_out = _native.Jobs.read(file.read(), nodes, seed)
@@ -156,6 +200,7 @@ def workload(
     return Workload(_native.Jobs.of([_row(job) for job in source]), name or "jobs", {})
 
 
+_MODELS = ("ctc-1996-refit", "hyper-erlang", "lublin", "lublin-batch", "lublin-interactive", "lublin-no-types")
 _GENERATED = [f"WL{number}" for number in range(1, 9)]
 
 

@@ -9,8 +9,9 @@ use crate::out::{EXIT_REFUSED, Failure, say};
 use crate::progress::Progress;
 use crate::table::{Cell, Column, numbers, render, words};
 use cosched_sim::workload::fit::{EmFit, HyperErlang, Moments, fit_em, fit_moments, ks_distance, ks_exponential};
-use cosched_sim::workload::generate::{ClassModel, FitMethod};
+use cosched_sim::workload::generate::ClassModel;
 use cosched_sim::workload::{SizeClass, TraceJob};
+use cosched_study::generate::measured;
 use serde::Serialize;
 
 /// A sample with both fits.
@@ -62,8 +63,7 @@ struct Output<'a> {
 pub(super) fn fit(context: &Context, options: &Fit) -> Result<u8, Failure> {
     let (records, header, _) = input::read(&options.file, None, options.strict.strict)?.into_trace();
     let inside = records.iter().filter(|record| options.window.has(record));
-    let mut jobs: Vec<TraceJob> = inside.filter_map(TraceJob::measured).collect();
-    jobs.sort_by(|a, b| a.submit_s.total_cmp(&b.submit_s));
+    let jobs = measured(inside);
     let Some(largest) = jobs.iter().map(|job| job.size).max() else {
         let what = format!("{}: nothing is usable", options.file.display());
         let why = "no record in the window has run time and processors above 0";
@@ -93,10 +93,7 @@ fn finish(
     left_out: Vec<String>,
     reports: &[ClassReport],
 ) -> Result<u8, Failure> {
-    let method = match options.method {
-        FitMethod::Moments => "moments",
-        FitMethod::Likelihood => "em",
-    };
+    let method = options.method.name();
     if !left_out.is_empty() {
         say(&format!("left out of the model, as a distribution could not be fitted: {}", left_out.join(", ")));
     }

@@ -5,24 +5,14 @@ use super::input;
 use super::output::{Origin, format_of, write_workload};
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print_json, say};
+use cosched_sim::workload::TraceJob;
 use cosched_sim::workload::estimates::{EstimateError, EstimateModel};
-use cosched_sim::workload::generate::{ClassModel, Lublin, ctc_1996_refit, lublin, paper};
-use cosched_sim::workload::scale::{Scaling, load, scale};
-use cosched_sim::workload::{TraceJob, TypeMix};
+use cosched_sim::workload::generate::ClassModel;
+use cosched_sim::workload::scale::load;
+use cosched_study::generate::{Asked, Model};
 use serde::Serialize;
 use std::io::Read;
 use std::path::Path;
-
-/// The default mean execution time and load of WL1 to WL8.
-const PAPER_EXEC_S: f64 = 10.0;
-const PAPER_LOAD: f64 = 0.7;
-
-/// The model that jobs come from.
-enum Model {
-    Paper(TypeMix),
-    Classes(ClassModel),
-    Lublin(Lublin),
-}
 
 /// A summary of the generated or converted jobs.
 #[derive(Serialize)]
@@ -69,22 +59,22 @@ pub(super) fn generate(context: &Context, options: &Generate) -> Result<u8, Fail
         ));
     }
     let model = model(&options.model)?;
-    let mut jobs = draw(&model, options)?;
-    let is_paper = matches!(model, Model::Paper(_));
-    let scaling = Scaling {
-        lengths: lengths(&jobs, options, is_paper)?,
-        times: None,
-        load: options.load.or((is_paper && !options.together).then_some(PAPER_LOAD)).map(|rho| (rho, options.nodes)),
+    if let Some(mean) = options.mean_exec_s.filter(|mean| !(*mean > 0.0 && mean.is_finite())) {
+        let why = "execution times must be above 0";
+        return Err(Failure::explained(2, &format!("--mean-exec-s cannot be {mean}"), why, "give seconds"));
+    }
+    let asked = Asked {
+        jobs: options.jobs,
+        nodes: options.nodes,
+        max_tasks: options.max_tasks,
+        mean_exec_s: options.mean_exec_s,
+        load: options.load,
         together: options.together,
-        keep_start: true,
+        seed: options.draw.seed,
     };
-    scale(&mut jobs, &scaling).map_err(|error| Failure { code: EXIT_REFUSED, message: error.to_string() })?;
+    let mut jobs = model.generate(&asked).map_err(|message| Failure { code: EXIT_REFUSED, message })?;
     estimate(&mut jobs, &options.estimates, options.draw.seed)?;
-    let mix = match &model {
-        Model::Paper(mix) => *mix,
-        Model::Classes(_) | Model::Lublin(_) => TypeMix::default(),
-    };
-    let mix = options.draw.types.unwrap_or(mix);
+    let mix = options.draw.types.unwrap_or(model.mix());
     let note = format!("model {}, seed {}", options.model, options.draw.seed);
     let origin = Origin { note: &note, procs: options.nodes };
     let format = format_of(&options.output_file, options.output.format);
@@ -99,24 +89,15 @@ pub(super) fn generate(context: &Context, options: &Generate) -> Result<u8, Fail
 }
 
 fn model(name: &str) -> Result<Model, Failure> {
-    if let Ok(mix) = name.parse::<TypeMix>() {
-        return Ok(Model::Paper(mix));
+    if let Some(model) = Model::named(name) {
+        return Ok(model);
     }
-    match name.to_ascii_lowercase().as_str() {
-        // The distributions of WL1 to WL8, with the mix of --types.
-        "hyper-erlang" => Ok(Model::Paper(TypeMix::default())),
-        "ctc-1996-refit" => Ok(Model::Classes(ctc_1996_refit())),
-        "lublin" => Ok(Model::Lublin(Lublin::TwoTypes)),
-        "lublin-batch" => Ok(Model::Lublin(Lublin::Batch)),
-        "lublin-interactive" => Ok(Model::Lublin(Lublin::Interactive)),
-        "lublin-no-types" => Ok(Model::Lublin(Lublin::NoTypes)),
-        lower if lower.ends_with(".json") => read_model(Path::new(name)).map(Model::Classes),
-        _ => {
-            let why = "valid are WL1 to WL8, hyper-erlang, ctc-1996-refit, lublin, lublin-batch, lublin-interactive and lublin-no-types";
-            let hint = "or a file .json that `cosched workload fit --save` wrote";
-            Err(Failure::explained(2, &format!("unknown model '{name}'"), why, hint))
-        }
+    if name.to_ascii_lowercase().ends_with(".json") {
+        return read_model(Path::new(name)).map(Model::Classes);
     }
+    let why = format!("valid are {}", Model::NAMES);
+    let hint = "or a file .json that `cosched workload fit --save` wrote";
+    Err(Failure::explained(2, &format!("unknown model '{name}'"), &why, hint))
 }
 
 fn read_model(path: &Path) -> Result<ClassModel, Failure> {
@@ -129,34 +110,6 @@ fn read_model(path: &Path) -> Result<ClassModel, Failure> {
     })?;
     model.check().map_err(|error| Failure { code: EXIT_REFUSED, message: format!("{}: {error}", path.display()) })?;
     Ok(model)
-}
-
-fn draw(model: &Model, options: &Generate) -> Result<Vec<TraceJob>, Failure> {
-    let (count, seed) = (options.jobs as usize, options.draw.seed);
-    let size_max = options.max_tasks.unwrap_or(options.nodes).min(options.nodes);
-    match model {
-        Model::Paper(_) => Ok(paper(count, size_max, seed)),
-        Model::Lublin(which) => Ok(lublin(*which, count, options.nodes, size_max, seed)),
-        Model::Classes(model) => model
-            .draw(count, size_max, seed)
-            .map_err(|error| Failure { code: EXIT_REFUSED, message: error.to_string() }),
-    }
-}
-
-/// The factor for run times. Those of WL1 to WL8 are drawn with mean 1 s; others are scaled to the requested mean.
-fn lengths(jobs: &[TraceJob], options: &Generate, is_paper: bool) -> Result<Option<f64>, Failure> {
-    let mean = match options.mean_exec_s {
-        Some(mean) if !(mean > 0.0 && mean.is_finite()) => {
-            let why = "execution times must be above 0";
-            return Err(Failure::explained(2, &format!("--mean-exec-s cannot be {mean}"), why, "give seconds"));
-        }
-        other => other,
-    };
-    if is_paper {
-        return Ok(Some(mean.unwrap_or(PAPER_EXEC_S)));
-    }
-    let drawn = jobs.iter().map(|job| job.run_s).sum::<f64>() / jobs.len().max(1) as f64;
-    Ok(mean.map(|mean| mean / drawn))
 }
 
 /// Gives the jobs estimates if requested.

@@ -50,6 +50,14 @@ pub enum FitMethod {
 }
 
 impl FitMethod {
+    /// Its name in options and models.
+    pub fn name(self) -> &'static str {
+        match self {
+            FitMethod::Moments => "moments",
+            FitMethod::Likelihood => "em",
+        }
+    }
+
     /// Fits a sample; `None` if it has no fit.
     pub fn fit(self, mut sample: Vec<f64>) -> Option<HyperErlang> {
         match self {
