@@ -1,5 +1,6 @@
 """The report: published and measured side by side, in Markdown."""
 
+import figures
 import plan
 import results
 
@@ -25,7 +26,8 @@ MFLOPS are by the CPU time used, as in the paper, mean ± standard deviation. Ab
 
 def table_text(table, arms, paper, cpus):
     beside = plan.competitors(table, cpus)
-    lines = [f"## Table {table.number}: {table.title}", "",
+    charts = [figures.title_rate(table), *([figures.title_spread(table)] if figures.has_spread(table) else [])]
+    lines = [f"## Table {table.number}: {table.title}", "", *(part for title in charts for part in (f"[{title}](page.html)", "")),
              f"`{table.program} --n {table.order}`, {beside} single-threaded programs beside (the paper: "
              f"{round(table.competitors_per_cpu * 12)} on 12 CPUs).", "",
              "| threads | | published | speedup | measured | speedup | worst run | elapsed, s |", "|---|---|---|---|---|---|---|---|"]

@@ -2,14 +2,7 @@
 
 import plan
 import results
-
-TITLES = {
-    "default": "default", "nice-down-io": "nice down I/O (raised)", "nice-up-io": "nice up I/O (lowered)",
-    "adjust-once": "dynamic up", "adjust-up-down": "dynamic up, down", "short-slices": "short slices for I/O",
-    "short-and-long-slices": "and long ones for what computes", "batch": "SCHED_BATCH for what does not limit",
-    "idle": "SCHED_IDLE for these", "affinity": "a CPU for each stage, in turn", "one-sorter": "one sorter less", "replicate": "one sorter more",
-    "workers": "run to completion", "auto": "autotune", "default again": "default again (noise)",
-}
+from figures import TITLES, title
 
 
 def text(found, bars, regressions, published, published_regression, made):
@@ -37,7 +30,7 @@ default's of the same repetition, with its 95 % interval (bootstrap). Absolute t
 
 
 def table(version, condition, arms, paper):
-    lines = [f"## {version}-bound, {plan.CONDITIONS[condition]}", ""]
+    lines = [f"## {version}-bound, {plan.CONDITIONS[condition]}", "", f"[{title(version, condition)}](page.html)", ""]
     base = paper.get("default", {}).get("clock_s")
     lines += ["| setting | published clock, s | ratio | measured clock, s | user | system | CPU use, % | ratio [95 %] | |", "|---|---|---|---|---|---|---|---|---|"]
     for arm in (*plan.ARMS, "default again"):

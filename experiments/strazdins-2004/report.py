@@ -1,6 +1,7 @@
 """The report in Markdown, made of results.json's content."""
 
-NAMES = {"matmul": "matrix multiply", "lu": "Linpack (LU)", "local": "LAM – local scheduling", "gang": "SCore – gang scheduling"}
+from figures import NAMES, title_by_jobs, title_by_processes
+
 QUESTIONS = {
     "poll": ("How long sysv polls (p = 2)", "The paper says \"a certain interval\"; a single job hardly shows it, several do."),
     "scheduler": ("The node's scheduler (p = 32)", "Linux 2.4 chose by what is left of a time slice of 60 ms; it is not simulated, but two that differ more from each other are."),
@@ -62,7 +63,7 @@ def findings(found):
 
 
 def table(found, number, program):
-    out = f"## Table {number}: {NAMES[program]}\n"
+    out = f"## Table {number}: {NAMES[program]}\n\n[{title_by_processes(number, program)}](page.html)\n"
     for system in ("local", "gang"):
         lines = []
         for cell in found["cells"]:
@@ -90,6 +91,7 @@ def utilisation(found):
 
 def table3(found):
     out = "## Table 3 (p = 32)\n\nThe error of assumption 1 is the model's total error less that of assumption 2; the simulator has no caches, so its error of assumption 2 is 0.\n\n"
+    out += "".join(f"[{title_by_jobs(program)}](page.html)\n\n" for program in ("matmul", "lu"))
     lines = []
     for program in ("matmul", "lu"):
         for row in found["table3"]:

@@ -7,11 +7,24 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "experiments"))
-try:
-    page = importlib.import_module("page")
-finally:
-    sys.path.remove(str(ROOT / "experiments"))
+EXPERIMENTS = ROOT / "experiments"
+
+
+def load(*names, folder=EXPERIMENTS):
+    """Modules of a folder; the experiments have modules of the same names, which are kept apart."""
+    ours = {path.stem for path in folder.glob("*.py")} - {"page", "shared"}
+    others = {name: sys.modules.pop(name) for name in ours & sys.modules.keys()}
+    sys.path[:0] = [str(folder), str(EXPERIMENTS)]
+    try:
+        return [importlib.import_module(name) for name in names]
+    finally:
+        del sys.path[:2]
+        for name in ours & sys.modules.keys():
+            del sys.modules[name]
+        sys.modules.update(others)
+
+
+(page,) = load("page")
 
 MARKDOWN = """# A <paper>, again
 
@@ -56,6 +69,22 @@ class Page(unittest.TestCase):
             self.assertEqual(1 + sum("heading" in block for block in found["blocks"]), len(headings), report)
             rows = sum(len(block["table"]["rows"]) + 2 for block in found["blocks"] if "table" in block)
             self.assertEqual(rows, sum(line.startswith("|") for line in report.read_text().splitlines()), report)
+
+    def test_the_published_pages_have_the_charts_of_their_results(self):
+        for name in ("zhang-2000", "strazdins-2004", "llnl-digital-alpha", "roysden-2004"):
+            folder = EXPERIMENTS / name
+            figures, results = load("figures", "results", folder=folder)
+            found = json.loads((folder / "results.json").read_text())
+            measured = name in ("llnl-digital-alpha", "roysden-2004")
+            charts = list(figures.all_figures(found["tables"], results.published(folder / "published.csv")) if measured else figures.all_figures(found))
+            shown, wanted = (data(text) for text in ((folder / "page.html").read_text(), page.html((folder / "report.md").read_text(), charts)))
+            for block in (*shown["blocks"], *wanted["blocks"]):
+                # The file of results is sorted by name; what a run has found is not.
+                block.get("chart", {"series": []})["series"].sort(key=lambda series: series["name"])
+            self.assertEqual(shown, wanted, name)
+            self.assertCountEqual([block["chart"]["title"] for block in shown["blocks"] if "chart" in block], [chart["title"] for chart in charts], name)
+            lines = {series["name"].split(", ")[-1] for chart in charts for series in chart["series"]}
+            self.assertTrue(name == "zhang-2000" or lines >= {"published"}, lines)
 
 
 if __name__ == "__main__":
