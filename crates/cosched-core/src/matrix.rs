@@ -10,7 +10,7 @@
 
 use crate::id::{JobId, NodeId};
 use crate::job::{Node, Packing};
-use crate::policy::place::{first_of_cores, place, whole_cores, with_siblings};
+use crate::policy::place::{first_of_cores, gather, place, shares_a_core, spread, whole_cores, with_siblings};
 use crate::topology::Topology;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -162,8 +162,34 @@ impl Matrix {
                 (self.rows.len() - 1, columns)
             }
         };
+        let columns = self.gather(row, job, columns);
         self.fill(row, &columns, job);
         Some(Placement { row, columns })
+    }
+
+    /// Where a gang that is new in this row would have CPUs of other gangs' cores: moves those of them together that are spread for want of company, if
+    /// then each has cores of its own. Returns the columns of the new gang.
+    fn gather(&mut self, row: usize, job: JobId, columns: Vec<u32>) -> Vec<u32> {
+        let Some(topology) = self.topology.clone().filter(|_| !self.alone.contains(&job)) else { return columns };
+        let cells = &self.rows[row].cells;
+        if !shares_a_core(&topology, |at| cells[at].is_some(), &columns) {
+            return columns;
+        }
+        let mut gangs: BTreeMap<JobId, Vec<u32>> = BTreeMap::new();
+        let taken = (0..).zip(cells).filter_map(|(at, cell)| Some((at, (*cell)?)));
+        let taken = taken.filter(|(_, of)| !self.alone.contains(of));
+        taken.for_each(|(at, of)| gangs.entry(of).or_default().push(at));
+        let mut gangs: Vec<(JobId, Vec<u32>)> = spread(&topology, gangs).collect();
+        let move_of: BTreeSet<JobId> = gangs.iter().map(|(id, _)| *id).collect();
+        gangs.push((job, columns));
+        let widths: Vec<usize> = gangs.iter().map(|(_, columns)| columns.len()).collect();
+        let is_free = |at: usize| cells[at].is_none_or(|of| move_of.contains(&of));
+        let gathered = gather(&topology, is_free, &widths).filter(|_| !move_of.is_empty());
+        let mut gathered = gathered.unwrap_or_default();
+        let Some(new) = gathered.pop() else { return gangs.pop().map(|(_, columns)| columns).unwrap_or_default() };
+        move_of.iter().for_each(|id| self.take_out(*id));
+        gangs.iter().zip(&gathered).for_each(|((id, _), columns)| self.fill(row, columns, *id));
+        new
     }
 
     /// As [`Matrix::insert`], but that where columns are places the gang has `cpus` whole cores of the node, which is the only one.

@@ -1,20 +1,33 @@
 //! Places on random machines of up to 4 sockets, 64 cores each, 2 threads per core; and the cost of choosing them.
 
 use cosched_core::{
-    Class, Cpu, Job, JobId, Matrix, Node, NodeId, Packing, Planner, PlannerConfig, PlannerError, PlannerInput, Policy,
-    Shares, Sharing, Time, Topology,
+    Class, Cpu, Job, JobId, Matrix, Node, NodeId, Packing, Placement, Planner, PlannerConfig, PlannerError,
+    PlannerInput, Policy, Shares, Sharing, Time, Topology,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// What has its own memory.
+#[derive(Clone, Copy, Debug)]
+enum Numa {
+    Machine,
+    Socket,
+    Cache,
+}
+
 /// Sockets of several caches each, numbered as Linux does: the first CPUs of all cores, then their siblings; or core by core.
-fn machine(sockets: u32, caches: u32, cores: u32, threads: u32, by_core: bool) -> Topology {
+fn machine(sockets: u32, caches: u32, cores: u32, threads: u32, by_core: bool, numa: Numa) -> Topology {
     let of_socket = cores.div_ceil(caches).max(1) * caches;
     let cpu = |core: u32| {
-        let socket = core / of_socket;
-        Cpu { socket, numa_node: socket, cache: core / (of_socket / caches), core }
+        let (socket, cache) = (core / of_socket, core / (of_socket / caches));
+        let numa_node = match numa {
+            Numa::Machine => 0,
+            Numa::Socket => socket,
+            Numa::Cache => cache,
+        };
+        Cpu { socket, numa_node, cache, core }
     };
     let all = sockets * of_socket;
     let cpus = match by_core {
@@ -25,9 +38,18 @@ fn machine(sockets: u32, caches: u32, cores: u32, threads: u32, by_core: bool) -
 }
 
 fn machines() -> impl Strategy<Value = Topology> {
-    (1..=4_u32, 1..=4_u32, 1..=64_u32, 1..=2_u32, any::<bool>()).prop_map(
-        |(sockets, caches, cores, threads, by_core)| machine(sockets, caches.min(cores), cores, threads, by_core),
+    let numa = prop_oneof![Just(Numa::Machine), Just(Numa::Socket), Just(Numa::Cache)];
+    (1..=4_u32, 1..=4_u32, 1..=64_u32, 1..=2_u32, any::<bool>(), numa).prop_map(
+        |(sockets, caches, cores, threads, by_core, numa)| {
+            machine(sockets, caches.min(cores), cores, threads, by_core, numa)
+        },
     )
+}
+
+/// The sockets, NUMA nodes, caches and cores of these columns.
+fn parts(topology: &Topology, columns: &[u32]) -> [BTreeSet<u32>; 4] {
+    let of = |cpu: Cpu| [cpu.socket, cpu.numa_node, cpu.cache, cpu.core];
+    [0, 1, 2, 3].map(|at| columns.iter().map(|column| of(topology.cpus()[*column as usize])[at]).collect())
 }
 
 /// Cores without any taken CPU in a row, with their sockets.
@@ -113,11 +135,28 @@ proptest! {
             // Small gangs are more frequent.
             let width = (1 + cpus * usize::from(width).pow(2) / (1 << 32)).min(cpus);
             let before = columns_of_rows(&matrix);
+            let before_of: BTreeMap<u64, Placement> = (0..id).filter_map(|id| Some((id, matrix.home(JobId(id))?))).collect();
             let place = matrix.insert(JobId(id), width as u32, None, packing).unwrap();
             let none = BTreeSet::new();
             let others = before.get(place.row).unwrap_or(&none);
             prop_assert_eq!(place.columns.len(), width);
-            prop_assert!(place.columns.iter().all(|at| !others.contains(at) && (*at as usize) < cpus), "twice");
+            prop_assert!(place.columns.iter().all(|at| (*at as usize) < cpus), "there is no such CPU");
+            let now = columns_of_rows(&matrix);
+            prop_assert_eq!(now[place.row].len(), others.len() + width, "twice");
+            let moved: Vec<Placement> = (0..id).filter_map(|id| Some((id, matrix.home(JobId(id))?))).filter_map(|(id, home)| {
+                (before_of.get(&id) != Some(&home)).then_some(home)
+            }).collect();
+            if !moved.is_empty() {
+                // Gangs of this row were gathered, to have cores of their own.
+                let own = |home: &Placement| parts(&topology, &home.columns)[3].clone();
+                for home in moved.iter().chain([&place]) {
+                    let beside: Vec<u32> = now[place.row].iter().copied().filter(|at| !home.columns.contains(at)).collect();
+                    prop_assert_eq!(home.row, place.row, "of another row");
+                    prop_assert!(own(home).is_disjoint(&parts(&topology, &beside)[3]), "a core is shared");
+                }
+                continue;
+            }
+            prop_assert!(place.columns.iter().all(|at| !others.contains(at)), "another gang's");
             let whole = whole_cores(&topology, others);
             let parts: Vec<Cpu> = place.columns.iter().map(|at| topology.cpus()[*at as usize]).collect();
             let cores: BTreeSet<u32> = parts.iter().map(|cpu| cpu.core).collect();
@@ -134,10 +173,42 @@ proptest! {
             }
             let rows = matrix.rows().len();
             let mut kept = stay.iter().filter(|(id, _)| matrix.home(JobId(*id)).is_some());
-            // Gangs are only moved when a row is given up.
+            // Otherwise gangs are only moved when a row is given up.
             let has_moved = kept.any(|(id, home)| matrix.home(JobId(*id)).as_ref().map(|now| &now.columns) != Some(&home.columns));
             prop_assert!(!has_moved || rows <= before.len(), "a gang has moved");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn two_gangs_of_half_the_machine_have_halves_of_it(topology in machines(), best in any::<bool>()) {
+        let half = topology.cpus().len() / 2;
+        prop_assume!(half > 0);
+        let packing = if best { Packing::BestFit } else { Packing::FirstFit };
+        let mut matrix = Matrix::of_places(NodeId(0), Arc::new(topology.clone()));
+        let first = matrix.insert(JobId(0), half as u32, None, packing).unwrap();
+        let all = topology.cores() as usize;
+        prop_assert_eq!(parts(&topology, &first.columns)[3].len(), half.min(all), "alone: a core for each CPU");
+        let second = matrix.insert(JobId(1), half as u32, None, packing).unwrap();
+        let first = matrix.home(JobId(0)).unwrap();
+        prop_assert_eq!((first.row, second.row), (0, 0));
+        let (one, other) = (parts(&topology, &first.columns), parts(&topology, &second.columns));
+        let [sockets, nodes, caches, _] = parts(&topology, &(0..topology.cpus().len() as u32).collect::<Vec<_>>());
+        let names = ["socket", "NUMA node", "cache"];
+        for (at, count) in [sockets.len(), nodes.len(), caches.len()].into_iter().enumerate() {
+            // All of a level are of one size.
+            prop_assert!(count % 2 == 1 || one[at].is_disjoint(&other[at]), "both have CPUs of a {}", names[at]);
+        }
+        let is_halved = [&sockets, &nodes, &caches].iter().any(|parts| parts.len() > 1);
+        let fit = all.is_multiple_of(2) && is_halved;
+        prop_assert!(!fit || one[3].is_disjoint(&other[3]), "both have CPUs of a core");
+        // As long as both stay, so do their places; and a third gang, of another row, changes nothing.
+        matrix.insert(JobId(2), half as u32, None, packing).unwrap();
+        matrix.unify();
+        prop_assert_eq!([0, 1].map(|id| matrix.home(JobId(id))), [Some(first), Some(second)]);
     }
 }
 
@@ -167,7 +238,7 @@ fn place(planner: &Planner, id: u64) -> Option<Vec<u32>> {
 
 #[test]
 fn a_gang_keeps_its_place_while_others_come_and_go_and_gets_it_again_when_it_wakes() {
-    let mut planner = planner(Some(machine(2, 1, 2, 2, false)), 8);
+    let mut planner = planner(Some(machine(2, 1, 2, 2, false, Numa::Socket)), 8);
     (1..=3).for_each(|id| submit(&mut planner, id, 2));
     assert_eq!([1, 2, 3].map(|id| place(&planner, id).unwrap()), [[0, 1], [2, 3], [4, 5]]);
     planner.handle(Time(0), PlannerInput::End(JobId(1))).unwrap();
@@ -185,8 +256,31 @@ fn a_gang_keeps_its_place_while_others_come_and_go_and_gets_it_again_when_it_wak
 }
 
 #[test]
+fn a_second_gang_of_half_the_machine_has_the_other_socket() {
+    let mut planner = planner(Some(machine(2, 1, 2, 2, false, Numa::Socket)), 8);
+    submit(&mut planner, 1, 4);
+    assert_eq!(place(&planner, 1), Some(vec![0, 1, 2, 3]), "alone: whole cores");
+    submit(&mut planner, 2, 4);
+    let both = [Some(vec![0, 1, 4, 5]), Some(vec![2, 3, 6, 7])];
+    assert_eq!([1, 2].map(|id| place(&planner, id)), both);
+    assert_eq!((planner.plan().turns.len(), planner.plan().check()), (1, Ok(())));
+    // Asleep and awake, and beside a gang of another row, they have the same places.
+    planner.handle(Time(0), PlannerInput::Asleep(JobId(1))).unwrap();
+    submit(&mut planner, 3, 8);
+    planner.handle(Time(0), PlannerInput::Awake(JobId(1))).unwrap();
+    assert_eq!([1, 2].map(|id| place(&planner, id)), both);
+    // Gangs with cores to themselves stay where they are.
+    let mut planner = self::planner(Some(machine(2, 1, 2, 2, false, Numa::Socket)), 8);
+    submit(&mut planner, 1, 3);
+    planner.handle(Time(0), PlannerInput::WholeCores(JobId(1))).unwrap();
+    let before = place(&planner, 1);
+    submit(&mut planner, 2, 2);
+    assert_eq!((before.as_deref(), place(&planner, 1)), (Some(&[0, 1, 2][..]), before.clone()));
+}
+
+#[test]
 fn a_gang_with_cores_to_itself_runs_on_one_cpu_of_each_and_lends_and_fills_nothing_beside() {
-    let mut planner = planner(Some(machine(2, 1, 2, 2, false)), 8);
+    let mut planner = planner(Some(machine(2, 1, 2, 2, false, Numa::Socket)), 8);
     let alone = |planner: &mut Planner, id, cpus| {
         submit(planner, id, cpus);
         planner.handle(Time(0), PlannerInput::WholeCores(JobId(id)))
@@ -261,6 +355,6 @@ fn a_place_costs_no_more_than_the_plan() {
         (0..u64::from(ARRIVALS)).for_each(|id| submit(&mut planner, id, 1 + (id * 7 % 31) as u32));
         start.elapsed()
     };
-    let (counted, placed) = (time(None), time(Some(machine(4, 4, 32, 2, false))));
+    let (counted, placed) = (time(None), time(Some(machine(4, 4, 32, 2, false, Numa::Socket))));
     assert!(placed < counted * 4, "counted {counted:?}, placed {placed:?}");
 }

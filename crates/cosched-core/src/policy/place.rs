@@ -14,6 +14,10 @@
 //! data may still be in the caches. A gang keeps its place as long as it keeps its cells; it gets another one when another width is
 //! requested, or when a whole row can be given up because its gangs fit into others.
 //!
+//! Alone in its row, a gang may have cores of more sockets, NUMA nodes or caches than it has CPUs for, by 1. When another gang arrives that would
+//! have to share cores, the two are gathered (`gather`): each gets as few of these as hold its CPUs, with siblings, and no gang has a CPU of another's
+//! core. So two gangs of half a machine of two sockets have a socket each. Where that does not succeed, no gang moves.
+//!
 //! A gang that is to have its cores to itself has all CPUs of as many cores as it has CPUs as its cells, chosen by 3 and 4, and runs on the
 //! first CPU of each. So the siblings stay empty in its row, whoever else is packed there or lent what is free.
 //!
@@ -22,7 +26,9 @@
 
 use crate::topology::{Cpu, Topology};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// A free CPU: its socket, NUMA node and cache, and its column.
 type Free = ([u32; 3], u32);
@@ -73,6 +79,73 @@ pub(crate) fn first_of_cores(topology: &Topology, columns: &[u32]) -> Vec<u32> {
     columns.iter().copied().filter(|column| seen.insert(topology.cpus()[*column as usize].core)).collect()
 }
 
+/// Whether gangs with these columns, and another one, are to be gathered: the other one has a CPU of a core of theirs.
+pub(crate) fn shares_a_core(topology: &Topology, is_taken: impl Fn(usize) -> bool, columns: &[u32]) -> bool {
+    let own: BTreeSet<u32> = columns.iter().map(|column| topology.cpus()[*column as usize].core).collect();
+    topology.cpus().iter().enumerate().any(|(at, cpu)| own.contains(&cpu.core) && is_taken(at))
+}
+
+/// The gangs with these columns that have CPUs of more sockets, NUMA nodes or caches than as many CPUs need.
+pub(crate) fn spread<'a, K>(
+    topology: &'a Topology,
+    gangs: impl IntoIterator<Item = (K, Vec<u32>)> + 'a,
+) -> impl Iterator<Item = (K, Vec<u32>)> + 'a
+where
+    K: 'a,
+{
+    let sizes = LEVELS.map(|level| {
+        let mut sizes: BTreeMap<&[u32], usize> = BTreeMap::new();
+        let parts: Vec<[u32; 3]> = topology.cpus().iter().map(|cpu| parts(*cpu)).collect();
+        parts.iter().for_each(|parts| *sizes.entry(&parts[..level]).or_default() += 1);
+        let mut sizes: Vec<usize> = sizes.into_values().collect();
+        sizes.sort_unstable_by_key(|size| Reverse(*size));
+        sizes
+    });
+    let is_spread = move |columns: &[u32]| {
+        let has: BTreeSet<[u32; 3]> = columns.iter().map(|at| parts(topology.cpus()[*at as usize])).collect();
+        LEVELS.into_iter().zip(&sizes).any(|(level, sizes)| {
+            let had = has.iter().map(|parts| &parts[..level]).collect::<BTreeSet<_>>().len();
+            sizes.iter().take(had - 1).sum::<usize>() >= columns.len()
+        })
+    };
+    gangs.into_iter().filter(move |(_, columns)| is_spread(columns))
+}
+
+/// The columns of gangs of these widths, each of as few sockets, NUMA nodes and caches as hold its CPUs; none of a core of which another gang has a
+/// CPU. `None` if they do not fit so.
+pub(crate) fn gather(topology: &Topology, is_free: impl Fn(usize) -> bool, widths: &[usize]) -> Option<Vec<Vec<u32>>> {
+    let mut order: Vec<usize> = (0..widths.len()).collect();
+    order.sort_by_key(|at| Reverse(widths[*at]));
+    let fit = |is_tight: bool| {
+        let mut free: Vec<bool> = (0..topology.cpus().len()).map(&is_free).collect();
+        let mut found = vec![Vec::new(); widths.len()];
+        for at in &order {
+            let columns = gathered(topology, |at| free[at], widths[*at], is_tight)?;
+            columns.iter().for_each(|column| free[*column as usize] = false);
+            found[*at] = columns;
+        }
+        Some(found)
+    };
+    // If one core for each CPU, as far as there are enough, leaves too little for all, siblings first.
+    [false, true].into_iter().find_map(fit)
+}
+
+fn gathered(topology: &Topology, is_free: impl Fn(usize) -> bool, wanted: usize, is_tight: bool) -> Option<Vec<u32>> {
+    let own = cores(topology, is_free).into_values().filter(|core| !core.is_shared);
+    // Core by core.
+    let mut free: Vec<Free> = own.flat_map(|core| core.free).collect();
+    free.sort_by_key(|(parts, _)| *parts);
+    let mut taken = Vec::with_capacity(wanted);
+    take(&free, wanted.min(free.len()), 0, &mut taken);
+    if !is_tight {
+        let of: BTreeSet<[u32; 3]> = taken.iter().map(|at| parts(topology.cpus()[*at as usize])).collect();
+        let here: BTreeSet<u32> = free.iter().filter(|(parts, _)| of.contains(parts)).map(|(_, at)| *at).collect();
+        return place(topology, |at| here.contains(&(at as u32)), wanted);
+    }
+    taken.sort_unstable();
+    (taken.len() == wanted).then_some(taken)
+}
+
 fn cores(topology: &Topology, is_free: impl Fn(usize) -> bool) -> BTreeMap<u32, Core> {
     let mut cores: BTreeMap<u32, Core> = BTreeMap::new();
     for (column, cpu) in topology.cpus().iter().enumerate() {
@@ -93,8 +166,16 @@ struct Core {
 }
 
 fn free_cpu(cpu: Cpu, column: usize) -> Free {
-    ([cpu.socket, cpu.numa_node, cpu.cache], column as u32)
+    (parts(cpu), column as u32)
 }
+
+/// What a CPU is part of, by level: as many of these as the level says tell one part from another.
+fn parts(cpu: Cpu) -> [u32; 3] {
+    [cpu.socket, cpu.numa_node, cpu.cache]
+}
+
+/// Sockets, NUMA nodes, caches.
+const LEVELS: [usize; 3] = [1, 2, 3];
 
 /// Takes `count` of these CPUs, which must be sorted, from as few parts of a level as possible: all CPUs of the largest parts, and the rest from the
 /// smallest part that has enough.
@@ -120,7 +201,6 @@ fn take(cpus: &[Free], mut count: usize, level: usize, taken: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
 
     /// Sockets of one NUMA node and cache each, numbered as Linux does: the first CPUs of all cores, then their siblings.
     fn machine(sockets: u32, cores: u32, threads: u32) -> Topology {
@@ -175,6 +255,23 @@ mod tests {
         let machine = machine(2, 4, 1);
         assert_eq!(places(&machine, &[3, 2, 1]), [vec![0, 1, 2], vec![4, 5], vec![3]]);
         assert_eq!(places(&machine, &[3, 3, 2]), [vec![0, 1, 2], vec![4, 5, 6], vec![3, 7]], "no socket has two left");
+    }
+
+    #[test]
+    fn gangs_that_are_spread_are_gathered_where_each_then_has_cores_of_its_own() {
+        let machine = machine(2, 2, 2);
+        let is_spread = |columns: &[u32]| spread(&machine, [((), columns.to_vec())]).next().is_some();
+        assert_eq!([&[0, 1, 2, 3][..], &[0, 1, 2]].map(is_spread), [true; 2], "a socket holds as many");
+        assert_eq!([&[0, 1][..], &[0, 1, 4, 5], &[0, 1, 2, 3, 4], &[7]].map(is_spread), [false; 4]);
+        let all = |widths: &[usize]| gather(&machine, |_| true, widths);
+        assert_eq!(all(&[4, 4]), Some(vec![vec![0, 1, 4, 5], vec![2, 3, 6, 7]]));
+        assert_eq!(all(&[3, 4]), Some(vec![vec![2, 3, 6], vec![0, 1, 4, 5]]), "the widest first");
+        assert_eq!(all(&[2, 4]), Some(vec![vec![2, 3], vec![0, 1, 4, 5]]));
+        assert_eq!(all(&[3, 5]), None, "a core would be shared");
+        // Three sockets for two gangs: a core for each CPU of one would leave too little for the other.
+        let three = super::tests::machine(3, 2, 2);
+        let [first, second] = &gather(&three, |_| true, &[6, 6]).unwrap()[..] else { panic!() };
+        assert!(!shares_a_core(&three, |at| first.contains(&(at as u32)), second), "{first:?} {second:?}");
     }
 
     #[test]
