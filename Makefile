@@ -73,7 +73,7 @@ museum: setup-museum build ## published collapses with the real programs, alone,
 packages: setup-packages ## wheel, tarball, .deb, .rpm, conda package in build/packages, each installed, used, removed; image, action, role tried; ARGS=wheel
 	@tools/packages $(ARGS)
 
-release: ## whether version, changelog, tag and packages agree (after make packages); changes nothing
+release: ## whether version, changelog, tag and packages agree (after make packages), then the release notes on stdout; changes nothing
 	@tools/release
 
 docs: ## man pages, shell completions and, where mkdocs is installed (tools/setup test), the site into build/docs

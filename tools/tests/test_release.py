@@ -11,6 +11,10 @@ TOOL = pathlib.Path(__file__).resolve().parent.parent / "release"
 SPEC = "Name: cosched\nVersion: 0.3.0\nRelease: 1\nSummary: x\nLicense: MIT\nBuildArch: noarch\n%description\nx\n%install\n" \
        "install -D {command} %{{buildroot}}/usr/bin/cosched\n%files\n/usr/bin/cosched\n"
 
+CHANGELOG = "# Changelog\n\n## 0.3.0 (2026-11-26)\n\nThe third.\n\n### Here\n- It does it, in words\n  of two lines.\n\n- It does more.\n\n### Nowhere\n\n### There\n- Also:\n  - this\n    too.\n" \
+            "\n## 0.3.0.1\n\n- Another.\n\n## 0.2.0\n\n- Before.\n"
+NOTES = "The third.\n\n### Here\n- It does it, in words of two lines.\n- It does more.\n\n### There\n- Also:\n  - this too.\n"
+
 
 @unittest.skipUnless(shutil.which("rpmbuild") and shutil.which("rpm2cpio") and shutil.which("cpio"), "SKIPPED: no rpmbuild, rpm2cpio or cpio (tools/setup packages)")
 class Release(unittest.TestCase):
@@ -23,7 +27,7 @@ class Release(unittest.TestCase):
         (cls.good / ".gitignore").write_text("/build\n")
         (cls.good / "Cargo.toml").write_text('[workspace.package]\nversion = "0.3.0"\n')
         (cls.good / "Cargo.lock").write_text('[[package]]\nname = "cosched-core"\nversion = "0.3.0"\n')
-        (cls.good / "CHANGELOG.md").write_text("# Changelog\n\n## 0.3.0 (2026-11-26)\n\n- It does it.\n\n## 0.2.0\n\n- Before.\n")
+        (cls.good / "CHANGELOG.md").write_text(CHANGELOG)
         cls.packages(cls.good, "0.3.0")
         for command in ["git init -q", "git add -A", "git -c user.name=x -c user.email=x@localhost commit -qm x", "git tag v0.3.0"]:
             subprocess.run(command.split(), cwd=cls.good, check=True)
@@ -37,7 +41,7 @@ class Release(unittest.TestCase):
         command = made / "bin/cosched"
         command.write_text(f"#!/bin/sh\necho cosched {says}\n")
         command.chmod(0o755)
-        with zipfile.ZipFile(packages / "cosched-0.3.0-cp311-abi3-linux.whl", "w") as wheel:
+        with zipfile.ZipFile(packages / "cosched-0.3.0-cp39-abi3-linux.whl", "w") as wheel:
             wheel.write(command, "cosched-0.3.0.data/scripts/cosched")
             wheel.writestr("cosched-0.3.0.dist-info/METADATA", "Name: cosched\nVersion: 0.3.0\n")
         run = lambda *words: subprocess.run(words, check=True, capture_output=True)
@@ -52,22 +56,27 @@ class Release(unittest.TestCase):
         (made / "cosched.spec").unlink()
         run("dpkg-deb", "--build", made, packages / "cosched_0.3.0_all.deb")
 
-    def check(self, spoil=None):
+    def check(self, spoil=None, *options):
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch) / "tree"
             shutil.copytree(self.good, root)
             if spoil:
                 spoil(root)
-            done = subprocess.run([TOOL, "--root", root], capture_output=True, text=True, timeout=60)
-            return done.returncode, done.stdout + done.stderr
+            done = subprocess.run([TOOL, *options, "--root", root], capture_output=True, text=True, timeout=60)
+            return done.returncode, done.stderr, done.stdout
 
     def test_all_agree(self):
-        code, said = self.check()
-        self.assertEqual((code, said), (0, "release: 0.3.0: sources, changelog, tag v0.3.0, wheel, tarball, deb, rpm agree\n"))
+        self.assertEqual(self.check(), (0, "release: 0.3.0: sources, changelog, tag v0.3.0, wheel, tarball, deb, rpm agree\n", NOTES))
+
+    def test_notes_alone(self):
+        self.assertEqual(self.check(lambda root: shutil.rmtree(root / "build"), "--notes"), (0, "", NOTES))
+        code, said, notes = self.check(lambda root: (root / "CHANGELOG.md").write_text("## Unreleased\n- x\n"), "--notes")
+        self.assertEqual((code, notes), (1, ""))
+        self.assertIn("CHANGELOG.md: no section '## 0.3.0'", said)
 
     def refused(self, spoil, *expected):
-        code, said = self.check(spoil)
-        self.assertEqual(code, 1, said)
+        code, said, notes = self.check(spoil)
+        self.assertEqual((code, notes), (1, ""), said)
         for line in expected:
             self.assertIn(line, said)
 
