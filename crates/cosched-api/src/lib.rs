@@ -12,6 +12,7 @@ mod job_state;
 mod limits;
 mod machine;
 pub mod parse;
+mod policy;
 mod queue_table;
 mod resources;
 #[cfg(feature = "schema")]
@@ -32,6 +33,7 @@ pub use error::ClientError;
 pub use job_state::{DecidedMatter, Decision, Event, EventList, JobState};
 pub use limits::{Limit, LimitList};
 pub use machine::*;
+pub use policy::*;
 pub use queue_table::{FairShareTable, QueueTable, QueueTableError};
 pub use resources::*;
 pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};

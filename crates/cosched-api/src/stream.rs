@@ -3,7 +3,8 @@
 use crate::error::ClientError;
 use crate::http::Lines;
 use crate::job_state::JobState;
-use crate::types::{Class, Matrix, Policy, Sharing, Warning};
+use crate::policy::{Policy, Sharing};
+use crate::types::{Class, Matrix, Warning};
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
 use std::io;

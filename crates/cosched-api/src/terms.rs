@@ -3,7 +3,8 @@
 //! Labels and annotations come from people who are not trusted: they can only ask for less than the operator gives.
 
 use crate::parse;
-use crate::types::{Class, JobRequest, Policy};
+use crate::policy::Policy;
+use crate::types::{Class, JobRequest};
 
 /// The longest name and value of a label or annotation, in bytes.
 const BYTES_MAX: usize = 64;

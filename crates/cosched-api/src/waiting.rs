@@ -1,6 +1,6 @@
 //! The wire types of waiting and boosting; see docs/waiting.md.
 
-use crate::types::Policy;
+use crate::policy::Policy;
 use crate::wire::wire;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::out::{EXIT_NO_JOB, EXIT_REFUSED, Failure, print_json, say, tell};
-use cosched_api::{Client, Job, SocketChoice, parse};
+use cosched_api::{Client, ClusterStatus, Job, NodeStatus, SocketChoice, Status, parse};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -140,6 +140,22 @@ fn no_such_name(jobs: &[Job], name: &str) -> Failure {
         None => "`cosched ps --all` lists the jobs".to_owned(),
     };
     Failure::explained(EXIT_NO_JOB, &format!("no job `{name}`"), "the daemon knows no job of this name", &hint)
+}
+
+/// The cluster's part of a status; an error where there is no cluster.
+pub(crate) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &ClusterStatus), Failure> {
+    match (&status.nodes, &status.cluster) {
+        (Some(nodes), Some(cluster)) => Ok((nodes, cluster)),
+        _ => {
+            let why = "this daemon is of an older version, in which a machine without queues is not a node";
+            Err(Failure::explained(
+                EXIT_REFUSED,
+                "the daemon knows no nodes",
+                why,
+                "restart the daemon with the coschedd of this version",
+            ))
+        }
+    }
 }
 
 #[cfg(test)]

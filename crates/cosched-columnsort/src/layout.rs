@@ -18,7 +18,6 @@ use std::ops::Range;
 
 use crate::format::Format;
 use crate::shape::Shape;
-use crate::sort::hand_begins;
 
 /// Slots and regions begin at multiples of this, so that direct I/O never has to read back bytes that it does not write.
 pub const PAGE: u64 = 4096;
@@ -344,6 +343,11 @@ impl Layout {
 }
 
 /// The sizes of a slot and of a region in bytes.
+/// Where each hand's entries begin, if `count` entries are dealt to `hands` hands.
+pub fn hand_begins(count: u64, hands: u64, hand: u64) -> u64 {
+    hand * (count / hands) + hand.min(count % hands)
+}
+
 fn sizes(shape: Shape, format: Format) -> (u64, u64) {
     let size = format.record_bytes as u64;
     let slot = (shape.block() * size).next_multiple_of(PAGE);

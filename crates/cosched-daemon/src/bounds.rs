@@ -3,7 +3,7 @@
 use crate::budget::{Budget, Held};
 use crate::events::EVENT_BYTES_MAX;
 use crate::guest::Caller;
-use crate::http::failure;
+use crate::refuse::failure;
 use crate::refuse::{Answer, invalid, refuse};
 use crate::rights::{Peer, Rights};
 use axum::body::{Body, Bytes, HttpBody};

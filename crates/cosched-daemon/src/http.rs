@@ -7,18 +7,18 @@ use crate::call::{Call, Op, Reply};
 use crate::events::EventLog;
 use crate::guest::Caller;
 use crate::privacy::Privacy;
-use crate::refuse::{Answer, internal, invalid, not_found, unsupported};
+use crate::refuse::{Answer, failure, internal, invalid, not_found, unsupported};
 use crate::rights::{Peer, Rights};
 use crate::sizes;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on, post, put};
 use axum::{Json, Router};
-use cosched_api::{API_VERSION, ApiVersion, ErrorBody, ErrorCode, Job, JobRequest, VERSION_HEADER};
+use cosched_api::{API_VERSION, ApiVersion, Job, JobRequest, VERSION_HEADER};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -440,19 +440,6 @@ fn success(reply: Reply) -> Response {
         Reply::Backup(backup) => Json(backup).into_response(),
         Reply::Metrics(text) => ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response(),
     }
-}
-
-pub(crate) fn failure(body: ErrorBody) -> Response {
-    let status = match body.code {
-        ErrorCode::Invalid => StatusCode::BAD_REQUEST,
-        ErrorCode::NotFound => StatusCode::NOT_FOUND,
-        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
-        ErrorCode::Conflict => StatusCode::CONFLICT,
-        ErrorCode::Limit => StatusCode::TOO_MANY_REQUESTS,
-        ErrorCode::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
 #[cfg(test)]

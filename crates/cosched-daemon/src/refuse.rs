@@ -1,5 +1,8 @@
 //! Refusals: what happened, why, what to do.
 
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use cosched_api::{ErrorBody, ErrorCode};
 use std::path::Path;
 
@@ -26,6 +29,20 @@ macro_rules! refusals {
 }
 
 refusals!(invalid: Invalid, forbidden: Forbidden, conflict: Conflict, not_found: NotFound, unsupported: Unsupported);
+
+/// A refusal as the answer to its request.
+pub(crate) fn failure(body: ErrorBody) -> Response {
+    let status = match body.code {
+        ErrorCode::Invalid => StatusCode::BAD_REQUEST,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::Conflict => StatusCode::CONFLICT,
+        ErrorCode::Limit => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
 
 /// The machine or the daemon failed at something that should have worked.
 pub(crate) fn internal(what: impl Into<String>, why: impl std::fmt::Display) -> ErrorBody {

@@ -17,9 +17,9 @@ use crate::marker;
 pub use crate::marker::was_released;
 use crate::origin::Origin;
 use crate::place::below;
-use crate::problem::Problem;
+use crate::problem::{Problem, TreeError};
 use crate::quota::Quota;
-use crate::tree::{Tree, TreeError};
+use crate::tree::Tree;
 
 /// The maximum depth below the mount.
 const LEVELS_MAX: usize = 32;

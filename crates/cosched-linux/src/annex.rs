@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::adopt::Adoptee;
 use crate::cgfile;
 use crate::job::{Annex, JobCgroup, JobDirs};
-use crate::tree::{Tree, TreeError, job_of_marker};
+use crate::problem::TreeError;
+use crate::tree::{Tree, job_of_marker};
 
 /// The limit on the annexes of a job: each one is written to at each switch.
 pub const ANNEXES_MAX: usize = 256;

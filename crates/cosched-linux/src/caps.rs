@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::job::JobCgroup;
 use crate::place::{below, own_v1, own_v2};
+use crate::problem::TreeError;
 use crate::quota;
-use crate::tree::{Tree, TreeError};
+use crate::tree::Tree;
 use crate::unkept::{Unkept, page_sizes, unkept_in};
 
 /// The period of a quota that is kept, in microseconds: the kernel's default.
@@ -208,12 +209,6 @@ fn left(mount: &Path, path: &Path, tree: &Path) -> Vec<(PathBuf, PathBuf)> {
     path.ancestors().map(both).filter(|(dir, _)| !tree.starts_with(dir)).collect()
 }
 
-/// Whether a cgroup on the way from `mount` to `path`, without the mount itself, has a limit in this file.
-pub(crate) fn is_limited(mount: &Path, path: &Path, file: &str) -> bool {
-    let dirs = path.ancestors().filter(|dir| dir.parent().is_some()).map(|dir| below(mount, dir));
-    dirs.into_iter().any(|dir| cgfile::read(&dir.join(file)).is_ok_and(|text| text.trim() != "max"))
-}
-
 fn quota_us(millionths: u64) -> u64 {
     // The kernel's minimum is 1 ms.
     (millionths * PERIOD_US / 1_000_000).max(1000)
@@ -353,7 +348,7 @@ mod tests {
             dir.path(),
             &[("pids.max", "7"), ("a/pids.max", "max\n"), ("a/b/pids.max", "max\n"), ("c/pids.max", "5\n")],
         );
-        let limited = |path: &str| is_limited(dir.path(), Path::new(path), "pids.max");
+        let limited = |path: &str| crate::place::is_limited(dir.path(), Path::new(path), "pids.max");
         assert!(!limited("/") && !limited("/a/b") && limited("/c/d/e"));
     }
 }

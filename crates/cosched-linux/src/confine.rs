@@ -22,8 +22,8 @@ use crate::descent::is_below;
 use crate::job::{JobCgroup, JobDirs};
 use crate::keeper::files;
 use crate::place::own_v2;
+use crate::problem::TreeError;
 use crate::thaw::ThawPaths;
-use crate::tree::TreeError;
 
 /// How often the threads of a job are searched for new ones at most.
 const LOOKS_MAX: usize = 16;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::descent::walk;
 use crate::job::JobCgroup;
 use crate::origin::Origin;
-use crate::problem::Problem;
+use crate::problem::{Problem, TreeError};
 use crate::process::{Held, facts};
-use crate::tree::{Tree, TreeError};
+use crate::tree::Tree;
 
 /// The limit on the processes that are examined and moved: the daemon does nothing else meanwhile.
 pub const PROCESSES_MAX: usize = 1024;

@@ -7,17 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::caps::is_limited;
 use crate::cgfile;
 use crate::descent::is_below;
 use crate::keeper::files;
 use crate::marker;
-use crate::place::own_v1;
-use crate::problem::Problem;
+use crate::place::{is_limited, own_v1};
+use crate::problem::{Problem, TreeError};
 use crate::process::{Held, open_pidfd, signal_pidfd};
 use crate::quota::{self, Quota};
 use crate::switch::{JobSwitch, SwitchFiles, WeightFile};
-use crate::tree::TreeError;
 
 /// The directories of a job.
 #[derive(Debug, Clone, Default)]

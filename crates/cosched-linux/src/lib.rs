@@ -86,14 +86,14 @@ pub use layout::{Layout, LayoutKind};
 pub use origin::Origin;
 pub use place::Place;
 pub use probe::IdleProbe;
-pub use problem::Problem;
+pub use problem::{Problem, TreeError};
 pub use quota::Quota;
 pub use slots::{
     Boost, BoostJob, BoostTiming, Choice, Chooser, Divider, Division, Entry, Seen, SlotConfig, SlotThread, Table,
 };
 pub use stats::{SwitchHistograms, SwitchStats};
 pub use switch::JobSwitch;
-pub use tree::{Tree, TreeError};
+pub use tree::Tree;
 pub use treeweight::{TreeWeight, Weights};
 pub use unkept::Unkept;
 pub use waits::{PageLayout, WaitPage, Waits};

@@ -6,7 +6,8 @@
 use crate::cgfile;
 use crate::job::{JobCgroup, V1_UNLIMITED_BYTES, number};
 use crate::place::{below, own_v1};
-use crate::tree::{Tree, TreeError};
+use crate::problem::TreeError;
+use crate::tree::Tree;
 use std::io;
 use std::path::Path;
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::layout::Layout;
 use crate::place::{below, own_v1, own_v2};
-use crate::tree::{Tree, TreeError};
+use crate::problem::TreeError;
+use crate::tree::Tree;
 
 /// The cgroups of a process, as in /proc/PID/cgroup: relative to their mounts, with a leading slash.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -148,6 +148,12 @@ fn own_writable_cpu(layout: &Layout, own: &str) -> Result<PathBuf, Problem> {
     Ok(dir)
 }
 
+/// Whether a cgroup on the way from `mount` to `path`, without the mount itself, has a limit in this file.
+pub(crate) fn is_limited(mount: &Path, path: &Path, file: &str) -> bool {
+    let dirs = path.ancestors().filter(|dir| dir.parent().is_some()).map(|dir| below(mount, dir));
+    dirs.into_iter().any(|dir| cgfile::read(&dir.join(file)).is_ok_and(|text| text.trim() != "max"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

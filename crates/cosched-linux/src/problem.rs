@@ -1,6 +1,7 @@
 //! A complete error message: what happened, why, and what to do about it.
 
-use std::fmt;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// What happened, why, and what to do. Every message that reaches a user has these three parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,3 +28,30 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+/// An error of our cgroups.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The kernel refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The attempted action, such as "create".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Something is missing, with what to do about it.
+    #[error(transparent)]
+    Problem(#[from] Problem),
+    /// The job has no cgroup.
+    #[error("job {0} has no cgroup")]
+    NoSuchJob(u64),
+}
+
+impl TreeError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TreeError {
+        move |source| TreeError::Io { action, path: path.into(), source }
+    }
+}

@@ -34,7 +34,10 @@ fn from_code(code: u8) -> Option<Disposition> {
     }
 }
 
-/// The file and scale for a weight of 1 to 10000 (100 is the default).
+/// The weight of a job of which nothing is known.
+pub(crate) const WEIGHT_DEFAULT: u32 = 100;
+
+/// The file and scale for a weight of 1 to 10000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightFile {
     /// cpu.weight of v2: the weight itself.

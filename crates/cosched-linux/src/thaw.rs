@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::cgfile;
 use crate::keeper::files;
 use crate::marker;
-use crate::mechanism::WEIGHT_DEFAULT;
 use crate::quota;
 use crate::reserve;
+use crate::switch::WEIGHT_DEFAULT;
 use crate::switch::WeightFile;
 
 /// The directories of a tree of jobs.

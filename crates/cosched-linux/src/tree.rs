@@ -25,37 +25,10 @@ use crate::layout::{Layout, LayoutKind};
 use crate::marker;
 use crate::place::{Place, SUPERVISOR, below, own_v2};
 use crate::private;
-use crate::problem::Problem;
+use crate::problem::{Problem, TreeError};
 use crate::reserve;
 use crate::thaw::ThawPaths;
 use crate::treeweight::{TreeWeight, Weighs, Weights};
-
-/// An error of our cgroups.
-#[derive(Debug, thiserror::Error)]
-pub enum TreeError {
-    /// The kernel refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The attempted action, such as "create".
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// Something is missing, with what to do about it.
-    #[error(transparent)]
-    Problem(#[from] Problem),
-    /// The job has no cgroup.
-    #[error("job {0} has no cgroup")]
-    NoSuchJob(u64),
-}
-
-impl TreeError {
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TreeError {
-        move |source| TreeError::Io { action, path: path.into(), source }
-    }
-}
 
 /// The controllers that a unified tree enables for its jobs; only the first is required.
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "pids", "cpuset"];

@@ -3,10 +3,10 @@
 use super::options::Nodes;
 use crate::context::Context;
 use crate::format;
-use crate::jobs::{connect, patiently};
-use crate::out::{EXIT_REFUSED, Failure, say, terminal_width};
+use crate::jobs::{connect, patiently, status_of_cluster};
+use crate::out::{Failure, say, terminal_width};
 use crate::table::Listing;
-use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus, Status};
+use cosched_api::{ClusterStatus, NodeLoad, NodeRequest, NodeStatus};
 use serde::Serialize;
 
 /// Lists the nodes, after draining or undraining those named.
@@ -43,22 +43,6 @@ struct Both<'a> {
     node: &'a NodeStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<&'a NodeLoad>,
-}
-
-/// The cluster's part of a status; an error where there is no cluster.
-pub(super) fn status_of_cluster(status: &Status) -> Result<(&[NodeStatus], &ClusterStatus), Failure> {
-    match (&status.nodes, &status.cluster) {
-        (Some(nodes), Some(cluster)) => Ok((nodes, cluster)),
-        _ => {
-            let why = "this daemon is of an older version, in which a machine without queues is not a node";
-            Err(Failure::explained(
-                EXIT_REFUSED,
-                "the daemon knows no nodes",
-                why,
-                "restart the daemon with the coschedd of this version",
-            ))
-        }
-    }
 }
 
 fn text(nodes: &[Both<'_>], cluster: &ClusterStatus, now_unix_ms: u64, width: Option<usize>) -> String {

@@ -1,10 +1,9 @@
 //! `cosched queues`: lists or replaces the queues of the cluster.
 
-use super::nodes::status_of_cluster;
 use crate::context::Context;
 use crate::format;
 use crate::input::read_or_stdin;
-use crate::jobs::{connect, patiently};
+use crate::jobs::{connect, patiently, status_of_cluster};
 use crate::out::{EXIT_REFUSED, Failure, print, print_json, say, terminal_width};
 use crate::table::Listing;
 use clap::{Args, Subcommand};

@@ -1,6 +1,6 @@
 //! The JSON of `cosched sim run`, which comparisons read.
 
-use super::run::Timed;
+use super::timed::Timed;
 use cosched_sim::metrics::{Energy, RunMetrics};
 use cosched_sim::paper::Sampled;
 use cosched_sim::{CpuTime, JobSpec, Params};

@@ -25,6 +25,7 @@ mod run;
 mod sharing;
 mod sweep;
 mod table;
+mod timed;
 mod whatif;
 mod workloads;
 

@@ -1,7 +1,7 @@
 //! The output of `cosched sim run`: the summary, and files of jobs, traces and figures.
 
 use super::files::{Output, distinct, is_stdout, written};
-use super::run::Timed;
+use super::timed::Timed;
 use crate::out::{Failure, say};
 use crate::parsers::time_s;
 use clap::Args;

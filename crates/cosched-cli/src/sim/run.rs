@@ -5,15 +5,16 @@ use super::model::Model;
 use super::output::Outputs;
 use super::platform::OnPlatform;
 use super::progress::watch;
+use super::timed::Timed;
 use super::{table, workloads};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
 use clap::{Args, ValueEnum};
 use cosched_sim::general::{Config, Work};
 use cosched_sim::metrics::run_metrics;
-use cosched_sim::paper::{Sampled, Sampling};
+use cosched_sim::paper::Sampling;
 use cosched_sim::platform::Platform;
-use cosched_sim::{JobSpec, Observer, Outcome, Silent, Strategy, general, paper};
+use cosched_sim::{JobSpec, Observer, Silent, Strategy, general, paper};
 use cosched_study::engine::is_papers;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -64,14 +65,6 @@ pub(crate) enum Engine {
     Fast,
     /// One queue of events; supports everything
     General,
-}
-
-/// A simulation's outcome and the wall-clock time of its event loop.
-pub(crate) struct Timed {
-    pub(crate) outcome: Outcome,
-    pub(crate) wall_s: f64,
-    /// What was skipped, if the run was sampled.
-    pub(crate) sampled: Option<Sampled>,
 }
 
 pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {

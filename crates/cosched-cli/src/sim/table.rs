@@ -1,6 +1,6 @@
 //! Tables of results for people.
 
-use super::run::Timed;
+use super::timed::Timed;
 use crate::format::percent;
 use crate::table::{Column, Listing, numbers, words};
 use cosched_report::short;

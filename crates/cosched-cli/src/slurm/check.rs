@@ -1,27 +1,13 @@
 //! `cosched slurm check`: inconsistencies between this node's Slurm, the settings and the daemon.
 
+use super::finding::{Finding, field};
 use super::settings::Settings;
 use super::{connect, names};
 use crate::context::Context;
 use crate::out::Failure;
 use cosched_api::Status;
-use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
-
-/// The result of one check.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Finding {
-    /// `ok`, `note` (works, but worth a check) or `wrong`.
-    pub(super) verdict: &'static str,
-    pub(super) what: String,
-}
-
-impl Finding {
-    pub(super) fn new(verdict: &'static str, what: impl Into<String>) -> Finding {
-        Finding { verdict, what: what.into() }
-    }
-}
 
 /// Runs all checks, prints the findings, and returns 1 when something is wrong.
 pub(super) fn check(context: &Context, path: &Path) -> Result<u8, Failure> {
@@ -139,12 +125,6 @@ fn plugins(config: &str, unified: bool) -> Vec<Finding> {
         ));
     }
     found
-}
-
-/// The value of a key in a line of `scontrol show --oneliner`.
-pub(super) fn field(line: &str, key: &str) -> String {
-    let find = |word: &str| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned());
-    line.split_ascii_whitespace().find_map(find).unwrap_or_default()
 }
 
 fn sharing(partitions: &str) -> Vec<Finding> {

@@ -11,6 +11,7 @@ mod check;
 mod controller;
 mod environment;
 mod epilog;
+mod finding;
 pub(crate) mod fuzz;
 mod help;
 mod hostlist;

@@ -1,6 +1,6 @@
 //! Whether Slurm and cosched use the same names for the nodes: only then is a job on several nodes one cosched job.
 
-use super::check::{Finding, field};
+use super::finding::{Finding, field};
 use cosched_api::Status;
 
 /// The maximum number of names listed in a message.

@@ -2,7 +2,7 @@
 
 use super::args::Fit;
 use super::input;
-use super::show::class_label;
+use super::shown::class_label;
 use crate::context::Context;
 use crate::format::{duration_s, grouped, short};
 use crate::out::{EXIT_REFUSED, Failure, say};

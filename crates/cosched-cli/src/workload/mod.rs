@@ -9,6 +9,7 @@ pub(crate) mod input;
 mod output;
 mod page;
 mod show;
+mod shown;
 
 pub(crate) use args::Workload;
 pub(crate) use output::write_to;

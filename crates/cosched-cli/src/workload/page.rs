@@ -1,6 +1,6 @@
 //! The page of `cosched workload show --html`.
 
-use super::show::{Shown, class_label, facts};
+use super::shown::{Shown, class_label, facts};
 use crate::format::short;
 use cosched_report::{Chart, Page, Series, Shape, axis, middle};
 use cosched_sim::workload::TraceJob;

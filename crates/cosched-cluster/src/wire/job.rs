@@ -1,8 +1,7 @@
 //! The record of a job in the store, `jobs/<id>`, kept until the job is forgotten.
 
 use super::decided::Decided;
-use super::names::{Class, OnNodeLoss, Policy};
-use super::request::By;
+use super::names::{By, Class, OnNodeLoss, Policy};
 use super::stored_as_is;
 use super::terms::TermsAsk;
 use serde::{Deserialize, Serialize};

@@ -19,10 +19,10 @@ pub use decided::Decided;
 pub use job::{
     Attempt, End, Event, Exit, Job, JobAsk, KillHow, MainProcess, NodeAsk, OutOfMemory, PartEnd, WaitAsk, WantAsk, Why,
 };
-pub use names::{Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
+pub use names::{By, Class, OnNodeLoss, Packing, Period, Policy, Reason, Sharing};
 pub(crate) use node::Name;
 pub use node::{Ack, Clock, Measured, Node, Written};
-pub use request::{Answer, Ask, By, Reply, Request};
+pub use request::{Answer, Ask, Reply, Request};
 pub use terms::{AfterAsk, TermsAsk};
 
 use flate2::Compression;

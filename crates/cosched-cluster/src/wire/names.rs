@@ -1,6 +1,18 @@
-//! The serialised names of core's enumerations.
+//! The serialised names of core's enumerations, and of users.
 
 use serde::{Deserialize, Serialize};
+
+/// The user who makes a request, as the daemon that received it has found out by the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct By {
+    /// The user ID.
+    pub uid: u32,
+    /// The user's group ID.
+    pub gid: u32,
+    /// Whether the user is an administrator.
+    pub admin: bool,
+}
 
 /// An enumeration of the wire with the same variants as one of core; it does not compile otherwise.
 macro_rules! mirror {

@@ -2,21 +2,9 @@
 
 use super::config::{FairShare, Queue, Shares};
 use super::job::{Attempt, Exit, JobAsk, KillHow, PartEnd, WantAsk};
-use super::names::{Class, Packing, Policy, Reason, Sharing};
+use super::names::{By, Class, Packing, Policy, Reason, Sharing};
 use super::stored_as_is;
 use serde::{Deserialize, Serialize};
-
-/// The user who makes a request, as the daemon that received it has found out by the socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct By {
-    /// The user ID.
-    pub uid: u32,
-    /// The user's group ID.
-    pub gid: u32,
-    /// Whether the user is an administrator.
-    pub admin: bool,
-}
 
 /// What is requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

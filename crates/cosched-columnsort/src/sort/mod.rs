@@ -7,7 +7,7 @@ mod compare;
 mod radix;
 
 use crate::format::Format;
-use crate::layout::Held;
+use crate::layout::{Held, hand_begins};
 
 /// How a column is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -67,11 +67,6 @@ impl Sorter {
 pub fn place(order: &[u8], rank: usize) -> usize {
     let at = rank * ORDER_BYTES;
     u32::from_le_bytes([order[at], order[at + 1], order[at + 2], order[at + 3]]) as usize
-}
-
-/// Where each hand's entries begin, if `count` entries are dealt to `hands` hands.
-pub fn hand_begins(count: u64, hands: u64, hand: u64) -> u64 {
-    hand * (count / hands) + hand.min(count % hands)
 }
 
 /// Writes the order into its buffer.

@@ -1,6 +1,6 @@
 //! The effect of each input on the state. A refused input changes nothing.
 
-use super::input::{Input, Refusal};
+use super::input::{Input, ROWS_MAX, Refusal};
 use super::planner::Planner;
 use super::queue::Queue;
 use super::state::{JobRecord, JobSpec, NEVER, NodeWant, Stage, Want};
@@ -13,9 +13,6 @@ use crate::policy::share::SlotShare;
 use crate::reason::Reason;
 use crate::time::Time;
 use alloc::vec::Vec;
-
-/// The largest maximum of rows that an operator may set.
-pub(super) const ROWS_MAX: u32 = 1000;
 
 /// The permitted range of the silence after which a node counts as dead, in nanoseconds: 5 s, so at least some leases, to a year.
 pub(super) const NODE_DEAD_AFTER_NS: core::ops::RangeInclusive<u64> = 5_000_000_000..=31_536_000_000_000_000;

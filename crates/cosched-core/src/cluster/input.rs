@@ -14,6 +14,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+/// The largest maximum of rows that an operator may set.
+pub(super) const ROWS_MAX: u32 = 1000;
+
 /// Something that happened in the cluster, or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
@@ -269,7 +272,7 @@ impl fmt::Display for Refusal {
                 write!(f, "what node {} has left is reserved for earlier jobs that wait for it", node.0)
             }
             Refusal::RowsFull => f.write_str("no row of the matrix has room for that, and no more rows are allowed"),
-            Refusal::Rows(rows) => write!(f, "{rows} rows are out of range: 1 to {}", super::change::ROWS_MAX),
+            Refusal::Rows(rows) => write!(f, "{rows} rows are out of range: 1 to {}", ROWS_MAX),
             Refusal::UnknownQueue(queue) => write!(f, "there is no queue {queue}"),
             Refusal::Queue(queue, limit) => exceeded(f, *queue, limit),
             Refusal::SlotLength(ns) => {

@@ -6,7 +6,7 @@ use crate::privacy::PrivateData;
 use crate::refuse::refuse;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
-use cosched_api::{Job, JobList};
+use cosched_api::{ErrorCode, Job, JobList};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,7 @@
 
 use super::Found;
 use super::lines::{self, Read};
-use super::mark::Mark;
+use super::mark::{MODE, Mark};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// A file is rewritten when it is longer than this and more than twice as long as necessary.
 const COMPACT_BYTES: u64 = 1 << 20;
-
-/// Private, because records contain environments, and these contain passwords.
-pub(super) const MODE: u32 = 0o600;
 
 /// After a failed write, the least room in bytes that is reserved before the next one.
 const ROOM_BYTES: u64 = 64 << 10;

@@ -3,11 +3,13 @@
 //! It is written after the line is on the disk and is itself not awaited: so it never claims too much. It survives the death of the daemon. A crash
 //! of the machine leaves an older mark at worst, by which fewer missing lines are detected at the end.
 
-use super::file::MODE;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Private, because records contain environments, and these contain passwords.
+pub(super) const MODE: u32 = 0o600;
 
 /// The content of the mark.
 #[derive(Debug)]

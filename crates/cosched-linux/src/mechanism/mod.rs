@@ -22,7 +22,7 @@ pub use soft::Soft;
 use rustix::io::Errno;
 
 use crate::problem::Problem;
-use crate::switch::JobSwitch;
+use crate::switch::{JobSwitch, WEIGHT_DEFAULT};
 use crate::tree::Tree;
 use cosched_core::Disposition;
 
@@ -80,9 +80,6 @@ pub trait Mechanism: Send {
         Ok(())
     }
 }
-
-/// The weight of a job of which nothing is known.
-pub(crate) const WEIGHT_DEFAULT: u32 = 100;
 
 /// Whether a mechanism works here.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use rustix::io::Errno;
 
-use super::{Mechanism, Order, Phase, WEIGHT_DEFAULT};
-use crate::switch::JobSwitch;
+use super::{Mechanism, Order, Phase};
+use crate::switch::{JobSwitch, WEIGHT_DEFAULT};
 use cosched_core::Disposition;
 
 /// Stops by SIGSTOP. Like the freezer it has no background state.

@@ -24,10 +24,11 @@ use rustix::thread::futex;
 
 use crate::cpubits::{CpuBits, WORDS};
 use crate::observe::monotonic_ns;
+use crate::problem::TreeError;
 use crate::process::open_pidfd;
 use crate::realtime::ordinarily;
 use crate::shared::{Shareable, SharedPage};
-use crate::tree::{Tree, TreeError};
+use crate::tree::Tree;
 
 /// Checks per slot, and the bounds of the time between two.
 const LOOKS_PER_SLOT: u64 = 8;
