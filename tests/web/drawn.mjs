@@ -23,7 +23,7 @@ const matrix = (cells) => ({
 });
 
 /** Answers what the page asks. `jobs()` is called for each answer; `asked` gets the requests that would change something. */
-async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", exempt: true }, status: more = {}, asked = [] } = {}) {
+async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", exempt: true }, status: more = {}, asked = [], samples = [], metrics = "" } = {}) {
   const of = matrix(cells);
   const quantiles = { count: 1, p50_us: 10, p99_us: 20, max_us: 30 };
   const status = {
@@ -35,7 +35,7 @@ async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", e
   const events = `id: 1-1\nevent: plan\ndata: ${JSON.stringify({ unix_ms: Date.now(), kind: "plan", plan })}\n\n`;
   const answers = {
     "/v1/status": () => status, "/v1/jobs": () => ({ jobs: jobs() }), "/v1/limits": () => me,
-    "/v1/samples": () => ({ period_ms: 10_000, samples: [] }), "/ask/runs": () => ({ runs: [] }), "/v1/jobs/1/events": () => ({ events: [] }),
+    "/v1/samples": () => ({ period_ms: 10_000, samples }), "/ask/runs": () => ({ runs: [] }), "/v1/jobs/1/events": () => ({ events: [] }),
   };
   await page.route("**/*", (route) => {
     const { pathname } = new URL(route.request().url());
@@ -44,6 +44,7 @@ async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", e
       return route.fulfill({ json: {} });
     }
     if (pathname === "/v1/events") return route.fulfill({ contentType: "text/event-stream", body: events });
+    if (pathname === "/v1/metrics") return route.fulfill({ contentType: "text/plain", body: metrics });
     if (answers[pathname]) return route.fulfill({ json: answers[pathname](), headers: { "Cosched-Unix-Us": String(Date.now() * 1000) } });
     const name = pathname === "/" ? "index.html" : pathname.slice(1);
     return route.fulfill({ contentType: TYPES[name.split(".").pop()] ?? "text/plain", body: readFileSync(DIST + name) });
@@ -162,6 +163,90 @@ try {
   assert.equal(await drain.getAttribute("title"), "Only administrators drain nodes.");
   await foreign.close();
   console.log("   queues and nodes, drain, and what a user may not do: disabled, with the reason");
+
+  // An hour that is half busy, and wholly at one moment, which a mark of the axis names.
+  const past = await browser.newPage({ viewport: { width: 1600, height: 900 } });
+  const now = Date.now();
+  const moment = Math.floor(now / 900_000) * 900_000 - 900_000;
+  const samples = Array.from({ length: 361 }, (_, n) => n * 10_000 + now - 3_600_000).map((at) => ({ unix_ms: at, busy: 0.5, jobs: [] }));
+  samples.push({ unix_ms: moment, busy: 1, jobs: [] });
+  samples.sort((a, b) => a.unix_ms - b.unix_ms);
+  const le = (...cumulative) => cumulative.map(([bound, seen]) => `cosched_switch_skew_seconds_bucket{le="${bound}"} ${seen}\n`).join("");
+  const metrics = `# TYPE cosched_switch_skew_seconds histogram\n${le([1.6e-5, 0], [3.2e-5, 999], [6.4e-5, 1098], [0.000128, 1098], ["+Inf", 1107])}# EOF\n`;
+  await serve(past, [[1, 2]], 100, () => [], { samples, metrics });
+  await past.goto(ORIGIN);
+  await past.locator("svg.hour").waitFor();
+  const drawn = await past.evaluate(() => {
+    const middle = (element) => { const { left, top, width, height } = element.getBoundingClientRect(); return [left + width / 2, top + height / 2]; };
+    const svg = document.querySelector("svg.hour");
+    const points = svg.querySelector(".busy").getAttribute("d").split(/[ML]/).slice(1).map((pair) => pair.split(" ").map(Number));
+    const shown = points.map(([x, y]) => { const { x: left, y: top } = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM()); return [left, top]; });
+    const labels = (selector) => Array.from(document.querySelectorAll(`[aria-labelledby=hour] ${selector}`), (label) => [label.textContent, ...middle(label)]);
+    const bars = Array.from(document.querySelectorAll(".bars span"), (bar) => [bar.title, bar.getBoundingClientRect().height]);
+    return { shown, x: labels(".x time"), y: labels(".y span"), bars, high: document.querySelector(".bars").clientHeight };
+  });
+  const [peak, rest] = [0, drawn.shown.length - 1].map((at) => drawn.shown.toSorted((a, b) => a[1] - b[1])[at]);
+  const time = new Date(moment).toLocaleTimeString(undefined, { hour12: false }).slice(0, 5);
+  const near = (what, a, b) => assert.ok(Math.abs(a - b) < 2, `${what}: ${a} and ${b}`);
+  const mark = (labels, text) => labels.find((label) => label[0] === text) ?? assert.fail(`no ${text} in ${labels}`);
+  near("the moment of the peak", mark(drawn.x, time)[1], peak[0]);
+  near("100 %", mark(drawn.y, "100 %")[2], peak[1]);
+  near("50 %", mark(drawn.y, "50 %")[2], rest[1]);
+  assert.ok(drawn.x.length >= 3 && drawn.x.length <= 6, String(drawn.x));
+  assert.deepEqual(drawn.bars.map(([title]) => title), ["16 µs to 32 µs: 999", "32 µs to 64 µs: 99", "64 µs to 128 µs: 0", "later than 128 µs: 9"]);
+  drawn.bars.forEach(([title, height], at) => near(title, height, (drawn.high * [3, 2, 0, 1][at]) / 3));
+  await past.close();
+  console.log("   the hour has the axes of its data, and switches are shown by how late they were");
+
+  // All of it without a mouse.
+  const keys = await browser.newPage({ viewport: { width: 1600, height: 900 } });
+  const typed = [];
+  await serve(keys, [[1, 2]], 100, () => [job(1), job(2)], { status: cluster, asked: typed });
+  await keys.goto(ORIGIN);
+  await keys.locator("tr.job").nth(1).waitFor();
+  const focused = () => keys.evaluate(() => {
+    const at = document.activeElement;
+    const seen = at === document.body || (at.matches(":focus-visible") && getComputedStyle(at).outlineStyle !== "none");
+    (window.visited ??= new Set()).add(at);
+    return { name: at === document.body ? "" : (at.ariaLabel ?? at.labels?.[0]?.textContent ?? at.textContent).trim(), tag: at.localName, seen };
+  });
+  const to = async (name, key = "Tab") => {
+    for (let left = 120; left > 0; left--) {
+      await keys.keyboard.press(key);
+      const at = await focused();
+      assert.ok(at.seen, `the focus is not to be seen at ${at.name || at.tag}`);
+      if (at.name.startsWith(name) && (name !== "" || at.tag === "body")) return;
+    }
+    assert.fail(`no way by ${key} to ${name || "the end"}`);
+  };
+  for (const name of ["Theme", "Filter jobs", "job 1", "Suspend", "Kill…", "job 2", "Drain", "Undrain", ""]) await to(name);
+  const missed = await keys.evaluate(() => Array.from(document.querySelectorAll("button, select, input, textarea, summary, a[href]"))
+    .filter((one) => !one.disabled && one.checkVisibility() && one.type !== "radio" && !visited.has(one)).map((one) => one.outerHTML));
+  assert.deepEqual(missed, []);
+  await to("job 1");
+  await keys.keyboard.press("Enter");
+  await to("Class");
+  await keys.keyboard.press("s");
+  await to("CPUs");
+  await keys.keyboard.type("3");
+  await keys.keyboard.press("Enter");
+  await to("Kill…", "Shift+Tab");
+  await keys.keyboard.press("Enter");
+  await keys.getByRole("dialog").waitFor();
+  await to("Keep it running");
+  await keys.keyboard.press("Escape");
+  await keys.locator("dialog").waitFor({ state: "detached" });
+  assert.equal((await focused()).name, "Kill…", "the focus is where it was");
+  await keys.keyboard.press("Space");
+  await keys.getByRole("dialog").waitFor();
+  await to("SIGKILL at once");
+  await keys.keyboard.press("Enter");
+  await keys.locator("dialog").waitFor({ state: "detached" });
+  const wanted = ['POST /v1/jobs/1/class {"class":"standby"}', 'POST /v1/jobs/1/resources {"cpus":3}', 'POST /v1/jobs/1/kill {"signal":9}'];
+  for (let left = 400; typed.length < 3 && left > 0; left--) await new Promise((go) => setTimeout(go, 25));
+  assert.deepEqual(typed, wanted);
+  await keys.close();
+  console.log("   every control is reached by the keyboard, is seen to have the focus, and does its work by it");
 } finally {
   await browser.close();
 }

@@ -79,7 +79,12 @@ try {
   const line = page.locator(`tr[data-job="${id}"]`);
   await line.waitFor();
   assert.match(await page.locator("canvas.matrix").getAttribute("aria-label"), /rows in turn/);
-  console.log("   a job that the command starts is there");
+  await page.locator("figure.switches").waitFor();
+  const counts = await page.locator("figure.switches .bars span").evaluateAll((bars) => bars.map((bar) => Number(bar.title.split(": ")[1].replaceAll(",", ""))));
+  const shown = counts.reduce((sum, count) => sum + count, 0);
+  const all = JSON.parse(cosched("--json", "status")).switches.count;
+  assert.ok(shown > 0 && shown <= all, `${shown} of ${all} switches`);
+  console.log("   a job that the command starts is there, and so are the times of its switches");
 
   await until("it runs", () => state(id) === "running" && ticks(id) > 2);
   await line.getByRole("button", { name: "Suspend" }).click();
@@ -97,6 +102,17 @@ try {
   const details = page.locator("tr.details");
   await details.getByLabel("Class").selectOption("standby");
   await line.getByText("standby").waitFor();
+  for (const [label, value, done] of [
+    ["Share at most", "50", (job) => job.share_max === 0.5], ["CPUs", "1", (job) => job.cpus === 1], ["Memory needed", "8", (job) => job.mem_bytes === 8 << 20],
+  ]) {
+    await details.getByLabel(label).fill(value);
+    await details.getByLabel(label).press("Enter");
+    await until(`${label} ${value}`, () => done(show(id)));
+  }
+  await details.getByLabel("Policy").selectOption("local");
+  await until("the policy", () => show(id).own_policy === "local");
+  assert.equal(await page.getByRole("alert").count(), 0);
+  console.log("   share, resources and policy are changed");
   await details.getByLabel("Share at most").fill("500");
   await details.getByLabel("Share at most").press("Enter");
   await page.getByRole("alert").waitFor();

@@ -21,6 +21,8 @@ export interface Job {
   cpu_time_ms: number;
   cpu_percent?: number;
   memory_bytes?: number;
+  /** The memory that it says it needs. */
+  mem_bytes?: number;
   share?: number;
   share_max?: number;
   share_due?: number;
@@ -137,6 +139,25 @@ export interface Samples {
   samples: { unix_ms: number; busy: number; jobs: { id: number; due: number; received: number }[] }[];
 }
 
+/** Switches that were done within this time after their boundary, and not within the bound before. */
+export interface Bucket {
+  within_us: number;
+  count: number;
+}
+
+const BUCKET = /^cosched_switch_skew_seconds_bucket\{le="([^"]+)"\} (\d+)/gm;
+
+/** The distribution of switches, from the metrics: buckets there are cumulative. */
+export async function switchTimes(): Promise<Bucket[]> {
+  const text = await ask<string>("GET", "/v1/metrics");
+  let before = 0;
+  return Array.from(text.matchAll(BUCKET), ([, bound, seen]) => {
+    const count = Number(seen) - before;
+    before += count;
+    return { within_us: bound === "+Inf" ? Infinity : Number(bound) * 1e6, count };
+  });
+}
+
 /** A refusal with the daemon's explanation. */
 export class Refusal extends Error {
   constructor(readonly status: number, readonly what: string, readonly why: string, readonly hint: string) {
@@ -232,12 +253,12 @@ export function ask<T>(method: string, path: string, body?: unknown): Promise<T>
   return send(path, body === undefined ? undefined : JSON.stringify(body), method);
 }
 
-/** Sends a body as it is. */
+/** Sends a body as it is. Answers with data are JSON; the metrics are text. */
 export async function send<T>(path: string, body?: BodyInit, method = "POST"): Promise<T> {
   const asked = performance.now();
   return exchange(path, { method, body }, new AbortController(), (response) => {
     learnClock(response, asked);
-    return response.json() as Promise<T>;
+    return (response.headers.get("Content-Type")?.startsWith("text/plain") ? response.text() : response.json()) as Promise<T>;
   });
 }
 

@@ -7,6 +7,7 @@ import { colour } from "./colour";
 import { act, state } from "./store";
 import { bytes, clock, duration, percent, plain } from "./text";
 
+const MIB = 1 << 20;
 const CLASSES = ["express", "interactive", "batch", "standby"];
 const POLICIES = ["default", "auto", "gang", "local", "pb", "dcs"];
 
@@ -115,6 +116,7 @@ function Details({ job }: { job: Job }) {
   const not = forbidden(job);
   const post = (what: string, body: unknown) => void act("POST", `/v1/jobs/${job.id}/${what}`, body);
   const share = job.share_max === undefined ? "" : String(Math.round(job.share_max * 1000) / 10);
+  const memory = job.mem_bytes === undefined ? "" : String(Math.round(job.mem_bytes / MIB));
   const waits = job.waiting;
   return (
     <div class="detail">
@@ -136,6 +138,10 @@ function Details({ job }: { job: Job }) {
         </select></label>
         <label>Share at most <input key={share} type="number" min="0.1" max="100" step="0.1" defaultValue={share} placeholder="no limit"
           onChange={(e) => post("share", e.currentTarget.value === "" ? {} : { share_max: Number(e.currentTarget.value) / 100 })} /> %</label>
+        <label>CPUs <input key={`c${job.cpus}`} type="number" min="1" step="1" defaultValue={String(job.cpus)}
+          onChange={(e) => e.currentTarget.value !== "" && post("resources", { cpus: Number(e.currentTarget.value) })} /></label>
+        <label>Memory needed <input key={`m${memory}`} type="number" min="1" step="1" defaultValue={memory} placeholder="not said"
+          onChange={(e) => e.currentTarget.value !== "" && post("resources", { mem_bytes: Number(e.currentTarget.value) * MIB })} /> MiB</label>
       </fieldset>
       <ol class="past">
         {past.slice(-12).map((event) => <li key={`${event.unix_ms}${event.what}`}><time>{clock(event.unix_ms)}</time> <b>{plain(event.what)}</b> {plain(event.detail)}</li>)}

@@ -1,6 +1,7 @@
 // The panels beside the matrix and the jobs: CPUs, problems, nodes, queues, the last hour, events.
 
-import type { Samples, JobEvent, Node, Problem, Queue, Status } from "./api";
+import "./panels.css";
+import type { Bucket, Samples, JobEvent, Node, Problem, Queue, Status } from "./api";
 import { act, state } from "./store";
 import { bytes, clock, duration, micros, percent, plain } from "./text";
 
@@ -40,12 +41,52 @@ export function Cpus({ status }: { status: Status }) {
         <dt>Switch done</dt><dd>median {micros(status.switches.done.p50_us)}, 99 % within {micros(status.switches.done.p99_us)}</dd>
         <dt>Outside slots</dt><dd>{duration(state.jobs.reduce((sum, job) => sum + (job.outside_ms ?? 0), 0))} of the jobs' CPU time</dd>
       </dl>
+      <SwitchTimes buckets={state.switchTimes} />
     </section>
   );
 }
 
+/** How long after their boundary switches were done. The few late ones matter, so heights are logarithmic. */
+function SwitchTimes({ buckets }: { buckets: Bucket[] }) {
+  const [first, last] = [buckets.findIndex(({ count }) => count > 0), buckets.findLastIndex(({ count }) => count > 0)];
+  if (first < 0) return null;
+  const shown = buckets.slice(first, last + 1);
+  const top = 10 ** Math.max(1, Math.ceil(Math.log10(Math.max(...shown.map(({ count }) => count)))));
+  const height = (count: number) => `${(100 * Math.log10(count + 1)) / Math.log10(top + 1)}%`;
+  const bound = (at: number) => buckets[at]?.within_us ?? 0;
+  const range = (at: number) => (bound(at) === Infinity ? `later than ${micros(bound(at - 1))}` : `${micros(bound(at - 1))} to ${micros(bound(at))}`);
+  const words = shown.map(({ count }, at) => `${range(first + at)}: ${count.toLocaleString("en")}`);
+  return (
+    <figure class="switches">
+      <figcaption>Switches by the time from the boundary until they were done</figcaption>
+      <div class="axes" role="img" aria-label={words.join("; ")}>
+        <div class="y">{marks(top).map((count) => <span key={count} style={{ bottom: height(count) }}>{count.toLocaleString("en")}</span>)}</div>
+        <div class="bars">{shown.map(({ count, within_us }, at) => (
+          <span key={within_us} title={words[at]} style={{ height: height(count) }} />
+        ))}</div>
+        <div class="x ends"><span>{micros(bound(first - 1))}</span><span>{bound(last) === Infinity ? "later" : micros(bound(last))}</span></div>
+      </div>
+    </figure>
+  );
+}
+
+/** 0 and at most three powers of ten, the highest among them. */
+function marks(top: number): number[] {
+  const step = 10 ** Math.ceil(Math.log10(top) / 3);
+  return [0, top / step ** 2, top / step, top].filter((count) => count === 0 || count >= 10);
+}
+
 const WIDE = 600;
 const HIGH = 90;
+const MINUTE_MS = 60_000;
+
+/** Times on an axis, at most six, at whole minutes of which the hour has as many. */
+function times(from: number, to: number): number[] {
+  const step = [1, 2, 5, 10, 15, 30, 60].map((minutes) => minutes * MINUTE_MS).find((ms) => (to - from) / ms < 6) ?? to - from;
+  const all: number[] = [];
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) all.push(at);
+  return all;
+}
 
 export function Hour({ past }: { past: Samples }) {
   const samples = past.samples;
@@ -63,15 +104,20 @@ export function Hour({ past }: { past: Samples }) {
     }).join("");
   };
   const jobs = (sample: (typeof samples)[number]) => sample.jobs.reduce((sum, job) => sum + job.received, 0);
+  const ticks = times(from, last);
   return (
     <section aria-labelledby="hour">
       <h2 id="hour">Utilisation, last {duration(last - from)}</h2>
-      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 4}`} preserveAspectRatio="none" class="hour" role="img" aria-label="CPU utilisation over time">
-        <path class="grid" d={`M0 ${y(0.5)}H${WIDE}M0 ${y(1)}H${WIDE}M0 ${y(0)}H${WIDE}`} />
-        <path class="busy" d={path((sample) => sample.busy)} />
-        <path class="of-jobs" d={path(jobs)} />
-      </svg>
-      <p class="legend"><span class="key busy" /> CPUs busy <span class="key of-jobs" /> used by jobs <span class="muted">0 to 100 %, a point every {duration(past.period_ms)}</span></p>
+      <div class="axes">
+        <div class="y">{[0, 50, 100].map((part) => <span key={part} style={{ bottom: `${part}%` }}>{part} %</span>)}</div>
+        <svg viewBox={`0 0 ${WIDE} ${HIGH}`} preserveAspectRatio="none" class="hour" role="img" aria-label="CPU utilisation over time">
+          <path class="grid" d={`M0 ${y(0.5)}H${WIDE}M0 ${y(1)}H${WIDE}M0 ${y(0)}H${WIDE}${ticks.map((at) => `M${x(at).toFixed(1)} 0V${HIGH}`).join("")}`} />
+          <path class="busy" d={path((sample) => sample.busy)} />
+          <path class="of-jobs" d={path(jobs)} />
+        </svg>
+        <div class="x">{ticks.map((at) => <time key={at} style={{ left: `${(100 * (at - from)) / (last - from)}%` }}>{clock(at).slice(0, 5)}</time>)}</div>
+      </div>
+      <p class="legend"><span class="key busy" /> CPUs busy <span class="key of-jobs" /> used by jobs <span class="muted">in % of all CPUs, over the time of day; a point every {duration(past.period_ms)}</span></p>
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // The state of the page: updated by the stream of events, and requested again after changes.
 
-import { ask, follow, Refusal } from "./api";
-import type { Samples, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
+import { ask, follow, Refusal, switchTimes } from "./api";
+import type { Bucket, Samples, Job, JobEvent, Me, Plan, Problem, Status } from "./api";
 
 /** Numbers (CPU time, memory, load) are requested at this interval while the page is visible. */
 const NUMBERS_MS = 2000;
@@ -24,6 +24,7 @@ export interface State {
   plan: Plan | null;
   problems: Problem[];
   past: Samples | null;
+  switchTimes: Bucket[];
   events: { id: string; at: number; event: JobEvent }[];
   /** Why the page is not up to date. */
   away: Refusal | null;
@@ -32,7 +33,7 @@ export interface State {
 }
 
 export const state: State = {
-  me: null, status: null, jobs: [], rates: new Map(), plan: null, problems: [], past: null, events: [], away: null, refused: null,
+  me: null, status: null, jobs: [], rates: new Map(), plan: null, problems: [], past: null, switchTimes: [], events: [], away: null, refused: null,
 };
 
 let tell: () => void = () => {};
@@ -78,7 +79,7 @@ async function refresh(): Promise<void> {
     ]);
     if (performance.now() - historyAt > HISTORY_MS) {
       historyAt = performance.now();
-      state.past = await ask<Samples>("GET", "/v1/samples");
+      [state.past, state.switchTimes] = await Promise.all([ask<Samples>("GET", "/v1/samples"), switchTimes()]);
     }
     rate(list.jobs);
     // A matrix that is too long for the stream is taken from the status.

@@ -7,8 +7,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// The daemon's metrics. They are among the paths for which the guard wants more than a cookie.
+const METRICS: &str = "/v1/metrics";
+
 /// The permitted requests; `*` is one part of a path.
-const ALLOWED: [(&str, &str); 12] = [
+const ALLOWED: [(&str, &str); 14] = [
+    ("GET", METRICS),
     ("GET", "/v1/status"),
     ("GET", "/v1/jobs"),
     ("GET", "/v1/jobs/*/events"),
@@ -20,6 +24,7 @@ const ALLOWED: [(&str, &str); 12] = [
     ("POST", "/v1/jobs/*/class"),
     ("POST", "/v1/jobs/*/share"),
     ("POST", "/v1/jobs/*/policy"),
+    ("POST", "/v1/jobs/*/resources"),
     ("PUT", "/v1/nodes/*"),
 ];
 
@@ -36,9 +41,11 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
             "Use `cosched` or the socket.",
         );
     }
+    let is_metrics = request.path == METRICS;
+    let path = if is_metrics { "/metrics" } else { &request.path };
     let target = match request.query.as_str() {
-        "" => request.path.clone(),
-        query => format!("{}?{query}", request.path),
+        "" => path.to_owned(),
+        query => format!("{path}?{query}"),
     };
     let body = (request.method != "GET").then_some(request.body.as_slice());
     let forward = |mut client: Client| {
@@ -48,6 +55,7 @@ pub(super) fn ask(socket: &SocketChoice, request: &Request) -> Answer {
         client.forward(&request.method, &target, body)
     };
     match socket.connect().and_then(forward) {
+        Ok((200, body)) if is_metrics => Answer::of(200, "text/plain; charset=utf-8", body),
         Ok((status, body)) => Answer::of(status, JSON, body),
         Err(e) => unreachable(&e),
     }
@@ -115,9 +123,10 @@ mod tests {
         let of = |method: &str, path: &str| {
             ask(&none, &Request { method: method.into(), path: path.into(), ..Request::default() }).status
         };
-        assert_eq!((of("GET", "/v1/status"), of("POST", "/v1/jobs/7/kill")), (502, 502));
+        assert_eq!((of("GET", "/v1/status"), of("GET", "/v1/metrics"), of("POST", "/v1/jobs/7/kill")), (502, 502, 502));
         for (method, path) in [
             ("GET", "/metrics"),
+            ("POST", "/v1/metrics"),
             ("POST", "/v1/jobs"),
             ("DELETE", "/v1/jobs/7/processes"),
             ("GET", "/v1/cluster/export"),
