@@ -73,6 +73,18 @@ try {
     await page.setViewportSize({ width, height: 900 });
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, `it fits ${width} pixels`);
   }
+  await page.getByRole("link", { name: "Playground" }).click();
+  const row = (name) => page.getByRole("row").filter({ has: page.getByRole("button", { name, exact: true }) });
+  const end = async (name) => parseFloat(await row(name).getByRole("cell").nth(1).textContent());
+  await row("GS").waitFor();
+  await page.getByLabel("Strategy", { exact: true }).selectOption("Local");
+  await row("Local").waitFor();
+  assert.ok(await end("Local") > 1.5 * await end("GS"), "two jobs: the collapse, and gang scheduling without it");
+  await page.getByLabel("Processes of job 1").fill("9");
+  await page.getByLabel("Processes of job 1").press("Tab");
+  await page.getByRole("alert").getByText("job 1 has 9 processes").waitFor();
+  console.log("   the playground is simulated by the server");
+
   // The policy of a report refuses the request that was tried.
   assert.deepEqual(errors.filter((text) => !/Content Security Policy|Connecting to/.test(text)), []);
 } finally {

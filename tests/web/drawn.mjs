@@ -219,7 +219,7 @@ try {
     }
     assert.fail(`no way by ${key} to ${name || "the end"}`);
   };
-  for (const name of ["Theme", "Filter jobs", "job 1", "Suspend", "Kill…", "job 2", "Drain", "Undrain", ""]) await to(name);
+  for (const name of ["Playground", "Theme", "Filter jobs", "job 1", "Suspend", "Kill…", "job 2", "Drain", "Undrain", ""]) await to(name);
   const missed = await keys.evaluate(() => Array.from(document.querySelectorAll("button, select, input, textarea, summary, a[href]"))
     .filter((one) => !one.disabled && one.checkVisibility() && one.type !== "radio" && !visited.has(one)).map((one) => one.outerHTML));
   assert.deepEqual(missed, []);

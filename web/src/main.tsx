@@ -75,6 +75,7 @@ function Top({ status }: { status: Status | null }) {
         <span class="fact muted">{status.version}</span>
       </>}
       <span class="space" />
+      <a class="fact" href="/playground">Playground</a>
       {state.me && <span class="fact">you are <b>{plain(state.me.user)}</b>{state.me.exempt && " (administrator)"}</span>}
       <label class="fact">Theme <select value={theme} onChange={(e) => setTheme(e.currentTarget.value)}>
         <option value="auto">system</option><option value="light">light</option><option value="dark">dark</option>

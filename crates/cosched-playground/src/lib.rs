@@ -1,4 +1,4 @@
-//! The simulator in a browser: what the playground of the documentation runs, as WebAssembly.
+//! The simulator of the playground: in a browser as WebAssembly, in the page of the documentation; in `cosched web` for its page, which calls [`simulate`].
 //!
 //! The page (web/playground) writes a request of JSON a byte at a time, calls [`run`], and reads the answer where [`answer`] says it lies. Plain exports
 //! and no generator of glue code: four functions, and the page needs no tool that is as old as the library.
@@ -25,7 +25,7 @@ fn texts<T>(work: impl FnOnce(&mut Texts) -> T) -> T {
 }
 
 /// The next byte of the request.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn push(byte: u8) {
     texts(|texts| {
         if texts.request.len() < REQUEST_MAX {
@@ -35,7 +35,7 @@ pub extern "C" fn push(byte: u8) {
 }
 
 /// Simulates what was pushed; returns how many bytes the answer has.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn run() -> u32 {
     texts(|texts| {
         texts.answer = simulate(&std::mem::take(&mut texts.request));
@@ -44,7 +44,7 @@ pub extern "C" fn run() -> u32 {
 }
 
 /// Where the answer lies until the next run.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn answer() -> *const u8 {
     texts(|texts| texts.answer.as_ptr())
 }

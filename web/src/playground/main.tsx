@@ -1,11 +1,11 @@
-// The playground: choose jobs and a strategy, and watch processes compute, spin, block and switch. No server: the simulator is in the page.
+// The playground: choose jobs and a strategy, and watch processes compute, spin, block and switch.
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import "../app.css";
 import { colour } from "../colour";
 import type { Job, Picture, Request } from "./engine";
-import { simulate } from "./engine";
+import { isHere, simulate } from "./engine";
 import "./extra.css";
 import { JobList } from "./jobs";
 import { Timeline } from "./timeline";
@@ -101,7 +101,7 @@ function App() {
 
   return (
     <>
-      <header><h1>cosched <span class="sub muted">playground</span></h1><span class="space" /><span class="fact muted">the simulator runs in this page; nothing is sent anywhere</span></header>
+      <header><h1>cosched <span class="sub muted">playground</span></h1><span class="space" /><span class="fact muted">{isHere ? "the simulator runs in this page; nothing is sent anywhere" : "the simulator runs in `cosched web`"}</span></header>
       <main>
         <section>
           <p class="empty">Parallel programs wait for each other. Put two on the same CPUs, and it depends on the scheduler whether a process that waits finds its partner running.

@@ -201,6 +201,11 @@ fn connection<S: Read + Write + AsFd>(site: &Site, mut begun: &[u8], mut stream:
     match request.path.as_str() {
         "/v1/events" if request.method == "GET" => proxy::events(&site.socket, &request, stream),
         path if path.starts_with("/v1/") => http::answer(&mut stream, &proxy::ask(&site.socket, &request)),
+        "/ask/playground" if request.method == "POST" => {
+            // Its sizes are bounded there.
+            let answer = http::Answer::of(200, http::JSON, cosched_playground::simulate(&request.body));
+            http::answer(&mut stream, &answer)
+        }
         path if path.starts_with("/ask/") => http::answer(&mut stream, &site.ask.answer(&request)),
         path => http::answer(&mut stream, &assets::answer(path, &site.guard, &request)),
     }
