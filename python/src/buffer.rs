@@ -4,21 +4,22 @@
 //! buffer is taken back only when no view is left, so a view never sees the block of another round, and never freed memory: if a
 //! view is left, the object keeps the memory for as long as the view exists, and the stage fails.
 
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ::cosched_pipeline::Buffer as Lent;
 use pyo3::exceptions::{PyBufferError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyMemoryView, PyType};
+
+use crate::export::{self, Exports};
 
 /// A buffer of a path's pool, valid while the stage has it.
 ///
 /// It supports the buffer protocol, writable and without a copy, over its contents (`len(buffer)` bytes): memoryview(buffer),
 /// numpy.frombuffer(buffer, dtype). `storage` is a view of all its memory. No view may outlive the round.
-#[pyclass(frozen, module = "cosched.pipeline")]
+#[pyclass(frozen, subclass, module = "cosched.pipeline")]
 pub(crate) struct Buffer {
     lent: Mutex<Option<Lent>>,
     views: AtomicUsize,
@@ -26,8 +27,16 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// A buffer that a stage lends to Python.
-    pub(crate) fn lend(buffer: Lent) -> Buffer {
-        Buffer { lent: Mutex::new(Some(buffer)), views: AtomicUsize::new(0) }
+    pub(crate) fn lend(py: Python<'_>, buffer: Lent) -> PyResult<Bound<'_, Buffer>> {
+        let object = Self::exporting(py)?.call0()?.cast_into::<Buffer>()?;
+        *object.get().lock() = Some(buffer);
+        Ok(object)
+    }
+
+    /// The class with the buffer protocol.
+    pub(crate) fn exporting(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        export::class::<Buffer>(py, &CLASS, c"cosched.pipeline.Buffer")
     }
 
     /// Takes the buffer back.
@@ -57,29 +66,29 @@ impl Buffer {
         self.lock().as_mut().map(what).ok_or_else(over)
     }
 
-    /// Fills in a view of the first bytes of the memory.
-    ///
-    /// # Safety
-    /// `view` was passed to `__getbuffer__` by CPython; `owner` keeps `self` alive.
-    unsafe fn export(
-        &self,
-        owner: *mut ffi::PyObject,
-        view: *mut ffi::Py_buffer,
-        flags: c_int,
-        all: bool,
-    ) -> PyResult<()> {
+    /// Lends a view the first bytes of the memory, or all.
+    fn export(&self, all: bool) -> PyResult<(*mut u8, usize)> {
         let mut lent = self.lock();
         let lent = lent.as_mut().ok_or_else(over)?;
         let len = if all { lent.capacity() } else { lent.len() };
-        let memory = lent.storage_mut().as_mut_ptr();
-        // SAFETY: the memory is not moved or freed while there are views: `take_back` counts them.
-        let filled = unsafe { ffi::PyBuffer_FillInfo(view, owner, memory.cast(), len as ffi::Py_ssize_t, 0, flags) };
-        if filled != 0 {
-            // SAFETY: this thread is attached, because CPython called it.
-            return Err(PyErr::fetch(unsafe { Python::assume_attached() }));
-        }
+        // The memory is not moved or freed while there are views: `take_back` counts them.
         self.views.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        Ok((lent.storage_mut().as_mut_ptr(), len))
+    }
+
+    fn release(&self) {
+        self.views.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+// SAFETY: `take_back` leaves the memory alone while `views` counts.
+unsafe impl Exports for Buffer {
+    fn export(&self) -> PyResult<(*mut u8, usize)> {
+        self.export(false)
+    }
+
+    fn release(&self) {
+        self.release();
     }
 }
 
@@ -89,6 +98,12 @@ fn over() -> PyErr {
 
 #[pymethods]
 impl Buffer {
+    /// One whose round is over.
+    #[new]
+    fn new() -> Buffer {
+        Buffer { lent: Mutex::new(None), views: AtomicUsize::new(0) }
+    }
+
     /// The length of its contents in bytes.
     fn __len__(&self) -> PyResult<usize> {
         self.with(|lent| lent.len())
@@ -108,7 +123,7 @@ impl Buffer {
     /// All of its memory, regardless of the length of the contents, as a writable memoryview.
     #[getter]
     fn storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyMemoryView>> {
-        let storage = Bound::new(slf.py(), Storage { buffer: slf.clone().unbind() })?;
+        let storage = Storage::exporting(slf.py())?.call1((slf,))?;
         Ok(PyMemoryView::from(&storage)?.unbind())
     }
 
@@ -178,31 +193,36 @@ impl Buffer {
             None => "<cosched.pipeline.Buffer whose round is over>".to_owned(),
         }
     }
-
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        // SAFETY: the arguments are CPython's own; the view holds a reference to `slf`.
-        unsafe { slf.get().export(slf.as_ptr(), view, flags, false) }
-    }
-
-    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        self.views.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 /// All of a buffer's memory: the object behind the view `Buffer.storage`.
-#[pyclass(frozen, module = "cosched.pipeline")]
+#[pyclass(frozen, subclass, module = "cosched.pipeline")]
 pub(crate) struct Storage {
     buffer: Py<Buffer>,
 }
 
-#[pymethods]
 impl Storage {
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        // SAFETY: the arguments are CPython's own; the view holds a reference to `slf`, which holds one to the buffer.
-        unsafe { slf.get().buffer.get().export(slf.as_ptr(), view, flags, true) }
+    fn exporting(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        export::class::<Storage>(py, &CLASS, c"cosched.pipeline.Storage")
+    }
+}
+
+// SAFETY: as of its buffer, which it keeps alive.
+unsafe impl Exports for Storage {
+    fn export(&self) -> PyResult<(*mut u8, usize)> {
+        self.buffer.get().export(true)
     }
 
-    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        self.buffer.get().views.fetch_sub(1, Ordering::AcqRel);
+    fn release(&self) {
+        self.buffer.get().release();
+    }
+}
+
+#[pymethods]
+impl Storage {
+    #[new]
+    fn new(buffer: Py<Buffer>) -> Storage {
+        Storage { buffer }
     }
 }

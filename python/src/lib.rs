@@ -1,6 +1,7 @@
 //! The native part of the Python package `cosched`. Its public interface is `cosched/pipeline.py`.
 
 mod buffer;
+mod export;
 mod graph;
 mod policy;
 mod port;
@@ -16,8 +17,7 @@ use pyo3::prelude::*;
 /// The module `cosched._native`.
 #[pymodule]
 mod _native {
-    #[pymodule_export]
-    use super::buffer::{Buffer, Storage};
+    use super::buffer::Buffer;
     #[pymodule_export]
     use super::graph::Graph;
     #[pymodule_export]
@@ -39,6 +39,7 @@ mod _native {
     /// Adds the version.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Buffer", Buffer::exporting(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

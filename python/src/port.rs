@@ -71,7 +71,7 @@ impl Port {
 }
 
 fn object(py: Python<'_>, buffer: Option<Lent>) -> PyResult<Option<Py<Buffer>>> {
-    buffer.map(|buffer| Py::new(py, Buffer::lend(buffer))).transpose()
+    buffer.map(|buffer| Ok(Buffer::lend(py, buffer)?.unbind())).transpose()
 }
 
 #[pymethods]

@@ -100,7 +100,7 @@ impl Incarnation {
     /// and the stand-in stays in its place.
     fn call_with(&mut self, py: Python<'_>, buffer: &mut Lent) -> PyResult<Said> {
         let stand_in = self.stand_in.take().ok_or_else(|| PyRuntimeError::new_err("its buffer was not given back"))?;
-        let object = Bound::new(py, Buffer::lend(mem::replace(buffer, stand_in)))?;
+        let object = Buffer::lend(py, mem::replace(buffer, stand_in))?;
         // The result is dropped before the views are counted, because it may be one itself.
         let flow = self.work(py)?.call1((&object,)).and_then(|result| said(&result));
         match object.get().take_back(py) {

@@ -63,7 +63,11 @@ def make():
 They are plain dicts. Times that end in `_unix_ms` are milliseconds since 1970 (UTC).
 """
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from cosched._typing import NotRequired, TypeAlias
 
 __all__ = [
 ''' + "".join(f'    "{name}",\n' for name in sorted(parts)) + "]\n"

@@ -16,18 +16,15 @@ class Aio(unittest.IsolatedAsyncioTestCase):
         folder = subprocess.check_output(["mktemp", "-d"], text=True).strip()
         self.addCleanup(subprocess.run, ["rm", "-r", folder])
         runs = [aio.run([*words, folder, str(code)], capture_output=True, text=True, cpus=1) for code in (1, 2)]
-        async with asyncio.timeout(60):
-            done = await asyncio.gather(*runs)
+        done = await asyncio.wait_for(asyncio.gather(*runs), 60)
         self.assertEqual([(one.returncode, one.stdout) for one in done], [(1, "\n\n"), (2, "\n\n")])
         self.assertEqual((await asyncio.to_thread(done[0].job.refresh)).returncode, 1)
 
     async def test_a_cancelled_run_ends_its_job(self):
-        with self.assertRaises(TimeoutError):
-            async with asyncio.timeout(1):
-                await aio.run(["sh", "-c", "sleep 1000 & sleep 1000"], name="cancelled")
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(aio.run(["sh", "-c", "sleep 1000 & sleep 1000"], name="cancelled"), 1)
         job = await aio.job("cancelled")
-        async with asyncio.timeout(60):
-            self.assertEqual(await job.wait(), -9)
+        self.assertEqual(await asyncio.wait_for(job.wait(), 60), -9)
 
     async def test_the_life_of_a_job(self):
         job = await aio.submit(["sh", "-c", "echo begun; exec sleep 1000"], name="aio-life", policy="local")
@@ -42,8 +39,7 @@ class Aio(unittest.IsolatedAsyncioTestCase):
         self.assertIn(job.id, [other.id for other in await aio.jobs()])
         waiter = asyncio.create_task(job.wait())
         await (await aio.job(job.id)).kill()
-        async with asyncio.timeout(60):
-            self.assertEqual(await waiter, -15)
+        self.assertEqual(await asyncio.wait_for(waiter, 60), -15)
         self.assertRegex(await job.log(), "^begun\n")
         self.assertIn("ended", [event["what"] for event in await job.events()])
         async for event in aio.events(follow=True):

@@ -60,7 +60,8 @@ def _why(error: OSError) -> str:
         return "the socket exists, but no daemon listens on it: the daemon has ended"
     if isinstance(error, PermissionError):
         return "this user may not open the socket"
-    if isinstance(error, TimeoutError):
+    # socket.timeout is another class before Python 3.10, and asyncio.TimeoutError before 3.11.
+    if isinstance(error, (TimeoutError, sockets.timeout)):
         return "the daemon did not answer in time"
     if isinstance(error, ConnectionError):
         return "the connection broke: the daemon has ended"
@@ -153,13 +154,18 @@ async def ask_async(socket: str | os.PathLike[str] | None, method: str, target: 
     stream.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=stream)
     content = bytearray()
+
+    async def exchange() -> None:
+        writer.write(_request(method, target, body))
+        await writer.drain()
+        while piece := await reader.read(1 << 16):
+            content.extend(piece)
+            _bound(content)
+
     try:
-        async with asyncio.timeout(ANSWER_TIMEOUT_S + more_s):
-            writer.write(_request(method, target, body))
-            await writer.drain()
-            while piece := await reader.read(1 << 16):
-                content += piece
-                _bound(content)
+        await asyncio.wait_for(exchange(), ANSWER_TIMEOUT_S + more_s)
+    except asyncio.TimeoutError:
+        raise _unreachable(path, _why(TimeoutError())) from None
     except OSError as error:
         raise _unreachable(path, _why(error)) from None
     finally:

@@ -14,14 +14,15 @@ import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any, Literal, TypeAlias, TypedDict
+from typing import IO, Any, Literal, TypedDict
 
 from cosched import forms
+from cosched._typing import TypeAlias
 from cosched.errors import CommandMissing, CoschedError, LaunchError, _of_text
 
-StrPath: TypeAlias = str | os.PathLike[str]
+StrPath: TypeAlias = "str | os.PathLike[str]"
 #: What a command is made of: a program and its arguments.
-Command: TypeAlias = Sequence[str | bytes | os.PathLike[str]]
+Command: TypeAlias = "Sequence[str | bytes | os.PathLike[str]]"
 
 #: What `cosched run` exits with when it is cosched that failed.
 EXIT_FAILED = 125

@@ -13,11 +13,12 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, Self, TypeAlias, Unpack
+from typing import IO, Any
 
 from cosched import forms
 from cosched._api import ask
 from cosched._command import Command, Report, RunOptions, StrPath, detach_words, lines_of, run_command, submitted
+from cosched._typing import Self, TypeAlias, Unpack
 from cosched.errors import Conflict, CoschedError, NotFound
 
 __all__ = ["CompletedRun", "Job", "JobBase", "events", "job", "jobs", "limits", "run", "status", "submit", "submit_array"]
@@ -26,7 +27,7 @@ __all__ = ["CompletedRun", "Job", "JobBase", "events", "job", "jobs", "limits", 
 WAIT_S_MAX = 60.0
 #: What a killed run gets to end in.
 END_S_MAX = 10.0
-File: TypeAlias = int | IO[Any] | None
+File: TypeAlias = "int | IO[Any] | None"
 
 
 class JobBase:

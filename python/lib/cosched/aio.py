@@ -16,7 +16,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self, Unpack
+from typing import Any
 
 from cosched import forms
 from cosched import _jobs as sync
@@ -24,6 +24,7 @@ from cosched._api import ask_async
 from cosched._command import Command, Report, RunOptions, StrPath, check, detach_words, find_command, json_lines, messages, submitted
 from cosched.errors import CoschedError
 from cosched._jobs import END_S_MAX, CompletedRun, File, JobBase, event_words, find_job, kill_request, log_words, socket_of, usage_of
+from cosched._typing import Self, Unpack
 
 __all__ = ["Job", "events", "job", "jobs", "limits", "run", "status", "submit"]
 
@@ -39,7 +40,7 @@ class Job(JobBase):
         return self._take(await ask_async(self._socket, "GET", f"/v1/jobs/{self.id}"))
 
     async def wait(self) -> int | None:
-        """Waits until all its processes have ended, and returns `returncode`. For a time limit use asyncio.timeout."""
+        """Waits until all its processes have ended, and returns `returncode`. For a time limit use asyncio.timeout or wait_for."""
         while not self.ended:
             target, more_s = self._wait_target()
             self._take(await ask_async(self._socket, "GET", target, more_s=more_s))
@@ -187,14 +188,8 @@ async def run(
 async def _end(process: asyncio.subprocess.Process, report: Report, socket: StrPath | None) -> None:
     """Kills the job that a `cosched run` has started, and waits for the launcher."""
     try:
-        with contextlib.suppress(CoschedError, KeyError, TimeoutError):
-            async with asyncio.timeout(END_S_MAX):
-                while process.returncode is None and not report.lines():
-                    # The job is not registered yet.
-                    await asyncio.sleep(0.02)
-                if process.returncode is None:
-                    await Job(report.lines()[0]["registered"], socket).kill(9)
-                await process.wait()
+        with contextlib.suppress(CoschedError, KeyError, asyncio.TimeoutError):
+            await asyncio.wait_for(_kill(process, report, socket), END_S_MAX)
     except asyncio.CancelledError:
         # The loop ends: nothing more can be waited for.
         with contextlib.suppress(CoschedError, LookupError):
@@ -203,6 +198,15 @@ async def _end(process: asyncio.subprocess.Process, report: Report, socket: StrP
     finally:
         if process.returncode is None:
             process.kill()
+    await process.wait()
+
+
+async def _kill(process: asyncio.subprocess.Process, report: Report, socket: StrPath | None) -> None:
+    while process.returncode is None and not report.lines():
+        # The job is not registered yet.
+        await asyncio.sleep(0.02)
+    if process.returncode is None:
+        await Job(report.lines()[0]["registered"], socket).kill(9)
     await process.wait()
 
 

@@ -16,12 +16,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from cosched import _worker
 from cosched._command import Report, RunOptions, option_words
 from cosched.errors import JobEnded
 from cosched._jobs import Job, end_run, socket_of
+from cosched._typing import ParamSpec, Unpack
 
 __all__ = ["CoschedExecutor", "JobFuture"]
 

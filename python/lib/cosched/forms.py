@@ -3,7 +3,11 @@
 They are plain dicts. Times that end in `_unix_ms` are milliseconds since 1970 (UTC).
 """
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from cosched._typing import NotRequired, TypeAlias
 
 __all__ = [
     "Adopted",

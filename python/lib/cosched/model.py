@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,9 +91,8 @@ def calibrate(output: StrPath, *, repeat: int = 5, name: str | None = None, wait
     """Measures this machine (messages, switches, flops; it should be idle), writes a machine file for `predict` and `compare`, and returns its
     content. Needs MPI and the programs of cosched. Raises CoschedError."""
     options = {"repeat": repeat, "name": name, "wait": wait, "matmul-n": matmul_n, "output": os.fspath(output)}
-    run_command("model", "calibrate", *_words(options))
-    with open(output, "rb") as file:
-        return tomllib.load(file)
+    machine: dict[str, Any] = json.loads(run_command("--json", "model", "calibrate", *_words(options)))
+    return machine
 
 
 def record(command: Command, output: StrPath) -> dict[str, Any]:

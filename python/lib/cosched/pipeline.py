@@ -29,10 +29,11 @@ import json
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 from cosched import _native
 from cosched._native import Buffer, Flow, Port
+from cosched._typing import TypeAlias
 
 __all__ = [
     "Body", "Buffer", "Flow", "Graph", "GraphError", "Pipeline", "PipelineError", "Port", "Report", "Running", "Stage",
@@ -42,8 +43,8 @@ __all__ = [
 Resource: TypeAlias = Literal["compute", "communicate", "io"]
 Kind: TypeAlias = Literal["thread", "worker"]
 Scheduling: TypeAlias = Literal["normal", "batch", "idle", "fifo"]
-Work: TypeAlias = Callable[[Buffer], Flow | None]
-Body: TypeAlias = Callable[[Port], None]
+Work: TypeAlias = "Callable[[Buffer], Flow | None]"
+Body: TypeAlias = "Callable[[Port], None]"
 #: A report of a run: "elapsed_s", "memory_bytes", and "stages", a list of flat dicts, as pandas.DataFrame takes it.
 Report: TypeAlias = dict[str, Any]
 

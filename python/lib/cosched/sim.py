@@ -21,10 +21,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from cosched import _native
 from cosched._policy import Hooks, Moment, Policy, Start, Wait, Waiting
+from cosched._typing import Unpack
 
 if TYPE_CHECKING:
     from cosched._plot import ComparisonPlot, ResultPlot
