@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import socket
+import stat
 import tempfile
 import threading
 import unittest
@@ -98,14 +99,18 @@ class Sockets(unittest.TestCase):
             self.assertEqual((_api.find_sockets("/n"), _api.find_sockets(None)), (["/n"], ["/e"]))
 
     def test_a_users_own_is_second(self):
+        facts = mock.Mock(st_mode=stat.S_IFDIR | 0o700, st_uid=7)
         with mock.patch.dict(os.environ, {"COSCHED_SOCKET": "", "XDG_RUNTIME_DIR": "/run/user/7"}):
-            with mock.patch("os.getuid", return_value=7):
+            with mock.patch("os.getuid", return_value=7), mock.patch("os.stat", return_value=facts):
                 self.assertEqual(_api.find_sockets(None), [_api.SYSTEM_SOCKET, "/run/user/7/cosched/coschedd.sock"])
+            with mock.patch("os.getuid", return_value=8), mock.patch("os.stat", return_value=facts):
+                self.assertEqual(_api.find_sockets(None)[1], "/tmp/cosched-8/coschedd.sock")
             with mock.patch("os.getuid", return_value=0):
                 self.assertEqual(_api.find_sockets(None), [_api.SYSTEM_SOCKET])
-        with mock.patch.dict(os.environ, {"COSCHED_SOCKET": "", "XDG_RUNTIME_DIR": "relative"}):
-            with mock.patch("os.getuid", return_value=7):
-                self.assertEqual(_api.find_sockets(None)[1], "/tmp/cosched-7/coschedd.sock")
+        for directory in (".", "/nonexistent"):
+            with mock.patch.dict(os.environ, {"COSCHED_SOCKET": "", "XDG_RUNTIME_DIR": directory}):
+                with mock.patch("os.getuid", return_value=7):
+                    self.assertEqual(_api.find_sockets(None)[1], "/tmp/cosched-7/coschedd.sock")
 
     def test_a_folder_that_others_can_write_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// In this place cgroups are read-only, there is no /dev/shm, and no capability.
 const CONTAINER: &str = "for dir in $(awk '$0 ~ / - cgroup2? / { print $5 }' /proc/self/mountinfo); do
@@ -14,28 +15,55 @@ const CONTAINER: &str = "for dir in $(awk '$0 ~ / - cgroup2? / { print $5 }' /pr
     done
     mount -t tmpfs -o ro none /dev/shm || exit 99
     exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"";
+/// In this place a user has a number and no name, and there is no /dev/shm.
+const STRANGER: &str = "mount -t tmpfs -o ro none /dev/shm || exit 99
+    id=$1; shift; exec setpriv --reuid $id --regid 0 --clear-groups \"$@\"";
+
+/// The kind of user.
+#[derive(Clone, Copy)]
+enum Who {
+    User,
+    Container,
+    Stranger(u32),
+}
 
 /// The programs in a place that every user can reach, and an empty home. Its daemon, if there is one, is killed at the end.
 pub struct Uncontrolled {
     installed: tempfile::TempDir,
     home: tempfile::TempDir,
-    is_container: bool,
+    who: Who,
 }
 
 impl Uncontrolled {
     /// A user who is not root, in a plain shell; `more` programs are installed, too.
     pub fn user(more: &[&str]) -> Uncontrolled {
-        let all = Uncontrolled::install(more, false);
+        let all = Uncontrolled::install(more, Who::User);
         chown(all.home.path(), Some(ANN), Some(ANN)).unwrap();
         all
     }
 
     /// Root in a container.
     pub fn container(more: &[&str]) -> Uncontrolled {
-        Uncontrolled::install(more, true)
+        Uncontrolled::install(more, Who::Container)
     }
 
-    fn install(more: &[&str], is_container: bool) -> Uncontrolled {
+    /// A user as in a Pod: its number is in no list of users, there is no home, no runtime directory and no /dev/shm. `home` is another's.
+    pub fn stranger() -> Uncontrolled {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = 1_000_660_000 + std::process::id() * 10 + NEXT.fetch_add(1, Ordering::Relaxed);
+        Uncontrolled::install(&[], Who::Stranger(number))
+    }
+
+    /// Where the daemon of a stranger has its socket and its state.
+    ///
+    /// # Panics
+    /// When this is none.
+    pub fn in_tmp(&self) -> PathBuf {
+        let Who::Stranger(uid) = self.who else { panic!("a stranger's") };
+        format!("/tmp/cosched-{uid}").into()
+    }
+
+    fn install(more: &[&str], who: Who) -> Uncontrolled {
         let (installed, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let own = ["cosched", "coschedd", "cosched-guard", "libcosched_wait.so", "libcosched_preload.so"];
         for file in own.iter().map(|name| bin_dir().join(name)).chain(more.iter().map(PathBuf::from)) {
@@ -43,7 +71,7 @@ impl Uncontrolled {
                 .expect("`cargo build --workspace` makes it");
         }
         std::fs::set_permissions(installed.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        Uncontrolled { installed, home, is_container }
+        Uncontrolled { installed, home, who }
     }
 
     /// Where the programs are.
@@ -67,15 +95,28 @@ impl Uncontrolled {
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command.args(["-k", "1", "60"]);
-        if self.is_container {
-            command.args(["unshare", "--mount", "--propagation", "private", "sh", "-c", CONTAINER, "sh"]);
-        } else {
-            command.uid(ANN).gid(ANN);
+        let mut inside = |script| {
+            command.args(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
+        };
+        match self.who {
+            Who::User => {
+                command.uid(ANN).gid(ANN);
+            }
+            Who::Container => inside(CONTAINER),
+            Who::Stranger(uid) => {
+                inside(STRANGER);
+                command.arg(uid.to_string());
+            }
         }
         command.arg(self.bin("cosched")).args(words).current_dir(self.home()).env_clear();
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", self.home());
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        if matches!(self.who, Who::Stranger(_)) {
+            command.env("HOME", "/nonexistent").current_dir("/");
+            return command;
+        }
+        command.env("HOME", self.home());
         command.env("XDG_RUNTIME_DIR", self.home()).env("COSCHED_WAIT_STATS", self.home().join("stats"));
-        if self.is_container {
+        if matches!(self.who, Who::Container) {
             command.env("COSCHED_SOCKET", self.home().join("run/s"));
         }
         command
@@ -117,6 +158,9 @@ impl Drop for Uncontrolled {
             left.iter().for_each(|pid| procs::signal(*pid, Signal::KILL));
             left.is_empty()
         });
+        if let Who::Stranger(_) = self.who {
+            let _ = std::fs::remove_dir_all(self.in_tmp());
+        }
     }
 }
 

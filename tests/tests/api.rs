@@ -43,7 +43,8 @@ fn a_status_has_what_the_document_says() {
     }
     let d = Daemon::start("");
     assert!(d.cosched(&["run", "--", "true"]).status.success());
-    let document = cosched_api::schema::openapi();
+    let document = ask(&d, "get", "/v1/openapi.json");
+    assert_eq!(document, cosched_api::schema::openapi(), "what is served is what the types say");
     for (path, name) in [("/v1/status", "Status"), ("/v1/jobs/1", "Job"), ("/v1/jobs?all=true", "JobList")] {
         let answer = ask(&d, "get", path);
         for field in document["components"]["schemas"][name]["required"].as_array().expect("required fields") {

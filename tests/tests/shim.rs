@@ -1,6 +1,6 @@
 //! `cosched shim`: a launcher that is called by its name becomes a job.
 
-use cosched_tests::{Daemon, bin_dir, needs_root, stderr, stdout};
+use cosched_tests::{Daemon, bin_dir, needs_root, program, stderr, stdout};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -67,6 +67,37 @@ fn each_call_is_a_job_except_inside_one() {
         "{}",
         stderr(&none)
     );
+}
+
+/// Through Hydra and through Open MPI's launcher: each call is a job, in which all ranks are, with the wait library.
+#[test]
+fn ranks_of_real_launchers_are_in_the_job_with_the_library() {
+    if !needs_root() {
+        return;
+    }
+    for (launcher, built, options) in [
+        ("mpiexec.mpich", "mpich/barrier-mpi", ""),
+        ("mpirun.openmpi", "barrier-mpi", "--oversubscribe --allow-run-as-root"),
+    ] {
+        let Some(barrier) = program(built) else { continue };
+        if !["/usr/bin", "/usr/local/bin"].iter().any(|dir| Path::new(dir).join(launcher).exists()) {
+            println!("SKIPPED: {launcher} is not installed: `tools/setup test` installs it");
+            continue;
+        }
+        let d = Daemon::start("");
+        let folder = tempfile::tempdir().unwrap();
+        let (shims, socket) = (folder.path().join("shims").display().to_string(), d.socket().display().to_string());
+        let made = d.cosched(&["--socket", &socket, "shim", "--dir", &shims, launcher]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let rank = format!(
+            "case $LD_PRELOAD in *libcosched_preload.so*) echo rank of job $COSCHED_JOB;; esac; exec {barrier} --iterations 50"
+        );
+        let out = script(&format!("{launcher} {options} -n 3 sh -c '{rank}'"), &shims);
+        let (said, id) = (stdout(&out), d.client().jobs(true).unwrap().jobs[0].id);
+        assert!(out.status.success(), "{launcher}: {said}{}", stderr(&out));
+        assert_eq!(said.matches(&format!("rank of job {id}\n")).count(), 3, "{launcher}: {said}");
+        assert_eq!(jobs(&d), [launcher]);
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// The exit code of a daemon that finds no usable cgroup for its jobs on this machine; its last output has a line with `why:` and one with `hint:`.
 pub const NO_PLACE: u8 = 3;
+/// How the warning of a daemon begins whose state is beside its socket, because it has no other place.
+pub const STATE_BESIDE: &str = "the jobs' journal and history are in ";
 /// The longest time that a new daemon has for its first answer, unless the caller has less.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -79,7 +81,7 @@ pub fn activate(socket: &Path, activation: &Activation) -> Result<Client, Client
     let failed = |what: &str, e: &io::Error| ClientError::NotStarted { why: format!("{what}: {e}"), hint: elsewhere() };
     let place = socket.display();
     prepare_directory(socket).map_err(|e| match e.kind() {
-        io::ErrorKind::ReadOnlyFilesystem => {
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => {
             ClientError::NoPlace { why: format!("the directory of {place} cannot be used: {e}"), hint: elsewhere() }
         }
         // Another user's directory, for example: a mistake or an attack.

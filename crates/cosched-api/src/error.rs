@@ -89,6 +89,8 @@ fn hint_unreachable(path: &Path, source: &io::Error) -> &'static str {
     match source.kind() {
         _ if is_no_socket(path) => "give the socket of a daemon with --socket or COSCHED_SOCKET, or neither",
         io::ErrorKind::PermissionDenied => "choose another daemon with --socket, or ask the administrator for access",
+        // Another user's directory (`check_directory`).
+        io::ErrorKind::Other => "set XDG_RUNTIME_DIR to a directory of your own, or name a socket with --socket",
         _ => "`cosched run -- COMMAND` starts one for you; `systemctl start coschedd` starts the system's",
     }
 }

@@ -25,7 +25,7 @@ mod version;
 mod waiting;
 mod wire;
 
-pub use activate::{Activation, NO_PLACE, activate, lock_of};
+pub use activate::{Activation, NO_PLACE, STATE_BESIDE, activate, lock_of};
 pub use adopt::{Adopt, Adopted, CgroupRequest};
 pub use client::{Client, PendingWait};
 pub use cluster::*;
@@ -36,7 +36,9 @@ pub use machine::*;
 pub use policy::*;
 pub use queue_table::{FairShareTable, QueueTable, QueueTableError};
 pub use resources::*;
-pub use socket::{SYSTEM_SOCKET, SocketChoice, default_socket, prepare_directory};
+pub use socket::{
+    SYSTEM_SOCKET, SocketChoice, cannot_write, default_socket, prepare_directory, state_home, user_directory,
+};
 pub use stream::*;
 pub use terms::*;
 pub use types::*;

@@ -1,6 +1,6 @@
 //! The OpenAPI 3.1 document of the API: the paths from one table, the bodies from the types themselves.
 //!
-//! `docs/schema/openapi.json` is the written form; a test compares the two, and the daemon's test checks that its router
+//! `docs/schema/openapi.json` is the written form, which the daemon serves; a test compares the two, and the daemon's test checks that its router
 //! serves every path of the table.
 
 use crate::adopt::*;
@@ -49,6 +49,7 @@ const fn with_query(route: Route, query: &'static [(&'static str, &'static str, 
 pub const ROUTES: &[Route] = &[
     route("get", "/v1/status", "The machine: CPUs, matrix, switches, and what is wrong", None, "Status"),
     route("get", "/v1/version", "The daemon and the version of its interface", None, "Version"),
+    route("get", "/v1/openapi.json", "This document", None, DOCUMENT),
     with_query(
         route("get", "/v1/load", "How busy a node is", None, "NodeLoad"),
         &[("node", "string", "The node's name; the daemon's own when absent")],
@@ -128,6 +129,9 @@ pub const ROUTES: &[Route] = &[
 
 /// The value of `response` for answers in plain text, not JSON.
 pub const TEXT: &str = "text";
+
+/// The value of `response` for this document.
+pub const DOCUMENT: &str = "document";
 
 /// The value of `response` for answers that are a continuous stream of this type.
 pub const STREAM: &str = "StreamEvent";
@@ -213,6 +217,9 @@ fn body(name: &str) -> Value {
     if name == TEXT {
         return json!({"application/openmetrics-text": {"schema": {"type": "string"}}});
     }
+    if name == DOCUMENT {
+        return json!({"application/json": {"schema": {"type": "object"}}});
+    }
     let kind = if name == STREAM { "text/event-stream" } else { "application/json" };
     json!({kind: {"schema": {"$ref": format!("#/components/schemas/{name}")}}})
 }
@@ -238,7 +245,7 @@ mod tests {
     fn every_named_type_is_described() {
         let document = openapi();
         let names = ROUTES.iter().flat_map(|r| r.request.into_iter().chain([r.response]));
-        for name in names.chain(["ErrorBody"]).filter(|name| *name != TEXT) {
+        for name in names.chain(["ErrorBody"]).filter(|name| ![TEXT, DOCUMENT].contains(name)) {
             assert!(document["components"]["schemas"][name].is_object(), "{name}");
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::error::ClientError;
+use rustix::fs::Access;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -63,15 +64,36 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
 }
 
 /// The socket of the user's own daemon: the system's for root, else `$XDG_RUNTIME_DIR/cosched/coschedd.sock`, else
-/// `/tmp/cosched-<uid>/coschedd.sock`.
+/// `/tmp/cosched-<uid>/coschedd.sock`: the variable may be another user's (`su`), or name what is not there (a container).
 pub fn default_socket() -> PathBuf {
     let uid = rustix::process::getuid();
     if uid.is_root() {
         return SYSTEM_SOCKET.into();
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let is_own =
+        |dir: &PathBuf| dir.is_absolute() && fs::metadata(dir).is_ok_and(|of| of.is_dir() && of.uid() == uid.as_raw());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(is_own);
     let directory = runtime.map_or_else(|| format!("/tmp/cosched-{}", uid.as_raw()).into(), |dir| dir.join("cosched"));
     directory.join("coschedd.sock")
+}
+
+/// Cosched's directory in one of the places that the variable names, or that is below the home by default.
+pub fn user_directory(variable: &str, below_home: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Path::new(&std::env::var_os("HOME").unwrap_or_else(|| "/".into())).join(below_home);
+    named.unwrap_or_else(home).join("cosched")
+}
+
+/// Where what a user makes is to stay: `$XDG_STATE_HOME/cosched`, by default `~/.local/state/cosched`.
+pub fn state_home() -> PathBuf {
+    user_directory("XDG_STATE_HOME", ".local/state")
+}
+
+/// Why this user cannot write there, nor make what is missing of it: in a container there may be no home. Changes nothing.
+pub fn cannot_write(directory: &Path) -> Option<String> {
+    let existing = directory.ancestors().find(|dir| dir.exists())?;
+    let error = rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("{} cannot be written: {}", directory.display(), io::Error::from(error)))
 }
 
 /// Creates the directory of a socket: mode 0700 for a user's own, 0755 for the system's (all users may connect to
@@ -89,15 +111,22 @@ pub fn prepare_directory(socket: &Path) -> io::Result<()> {
 /// Refuses a directory in which another user may have put a fake daemon; one that does not exist is acceptable.
 fn check_directory(socket: &Path) -> io::Result<()> {
     let directory = parent(socket);
-    // The owner of a symbolic link controls where it leads: one in /tmp may belong to any user.
+    // The owner of a symbolic link controls where it leads: one in /tmp may belong to any user, and be another name of one of root's.
     let link = match fs::symlink_metadata(directory) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
     let meta = fs::metadata(directory)?;
     let uid = rustix::process::getuid().as_raw();
-    if let Some(other) = [link.uid(), meta.uid()].into_iter().find(|owner| *owner != uid && *owner != 0) {
-        return Err(io::Error::other(format!("{} belongs to another user (uid {other})", directory.display())));
+    if link.is_symlink() && link.uid() != uid {
+        return Err(io::Error::other(format!(
+            "{} is a link of another user's (uid {})",
+            directory.display(),
+            link.uid()
+        )));
+    }
+    if meta.uid() != uid && meta.uid() != 0 {
+        return Err(io::Error::other(format!("{} belongs to another user (uid {})", directory.display(), meta.uid())));
     }
     // A sticky directory (such as /tmp) lets others add files but not replace ours.
     if meta.permissions().mode() & 0o022 != 0 && meta.permissions().mode() & 0o1000 == 0 {
@@ -162,5 +191,17 @@ mod tests {
             let refused = check_directory(&link.join("coschedd.sock")).unwrap_err().to_string();
             assert!(refused.contains("uid 65534"), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told_and_nothing_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(cannot_write(&dir.path().join("a/b")), None);
+        assert!(!dir.path().join("a").exists());
+
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let why = cannot_write(&file.join("a")).unwrap();
+        assert!(why.starts_with(&format!("{}/a cannot be written: ", file.display())), "{why}");
     }
 }

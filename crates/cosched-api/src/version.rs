@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub const VERSION_HEADER: &str = "cosched-api";
 
 /// The version that this crate implements. MINOR is incremented with every path or field that is added.
-pub const API_VERSION: ApiVersion = ApiVersion { major: 1, minor: 9 };
+pub const API_VERSION: ApiVersion = ApiVersion { major: 1, minor: 10 };
 
 /// A version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

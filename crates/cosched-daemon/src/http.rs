@@ -29,6 +29,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 /// The longest that `GET …/wait` waits before it answers with the job as it is.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// The description of the API.
+const DOCUMENT: &str = include_str!("../../../docs/schema/openapi.json");
+
 /// A job's id in a path.
 struct Id(u64);
 
@@ -59,7 +62,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
             failure(invalid(
                 "the part after `?` is not valid for this path",
                 e.body_text(),
-                "docs/schema/openapi.json shows each parameter.",
+                "GET /v1/openapi.json shows each parameter.",
             ))
         })
     }
@@ -100,11 +103,12 @@ impl EndedLog {
 type Calls = State<Desk>;
 type From = ConnectInfo<Caller>;
 
-/// All the paths of the API; docs/schema/openapi.json describes them.
+/// All the paths of the API, which [`DOCUMENT`] describes.
 pub(crate) fn router(desk: Desk, bounds: Bounds) -> Router {
     Router::new()
         .route("/v1/status", plain(|| Op::Status))
         .route("/v1/version", plain(|| Op::Version))
+        .route("/v1/openapi.json", get(document))
         .route("/v1/load", get(load))
         .route("/v1/loads", plain(|| Op::Loads))
         .route("/v1/queues", body(MethodFilter::PUT, Op::Queues))
@@ -283,9 +287,13 @@ async fn wait(calls: Calls, from: From, Id(id): Id, Asked(query): Asked<WaitQuer
     }
 }
 
+async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT)
+}
+
 async fn no_such_path(method: axum::http::Method, uri: axum::http::Uri) -> Response {
     let what = format!("there is no {method} {}", uri.path());
-    failure(not_found(what, "The API has no such path or method", "docs/schema/openapi.json lists all paths."))
+    failure(not_found(what, "The API has no such path or method", "GET /v1/openapi.json lists all paths."))
 }
 
 /// Every answer contains the version of the interface; a client of another major version is refused with an explanation.
@@ -320,7 +328,7 @@ async fn with_body<T: DeserializeOwned>(calls: Calls, from: From, body: &[u8], o
 fn read<T: DeserializeOwned>(body: &[u8]) -> Answer<T> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|e| {
-        let hint = "docs/schema/openapi.json shows each body.";
+        let hint = "GET /v1/openapi.json shows each body.";
         invalid("the request's body is not valid for this path", e.to_string(), hint)
     })
 }

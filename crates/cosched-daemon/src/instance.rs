@@ -22,6 +22,8 @@ pub(crate) struct Places {
     pub(crate) runtime_dir: PathBuf,
     /// The journal.
     pub(crate) state_dir: PathBuf,
+    /// Why the journal is not where it usually is.
+    state_is_beside: Option<String>,
     /// The status file, if one is written.
     pub(crate) status_file: Option<PathBuf>,
 }
@@ -36,21 +38,35 @@ impl Places {
         });
         // A daemon started on demand with a socket of the user's choice keeps its state beside it, apart from the usual daemon's.
         let apart = args.embedded && socket != cosched_api::default_socket();
-        let usual = || if apart { runtime_dir.join("state") } else { default_state_dir() };
-        let state_dir = args.state_dir.clone().or_else(|| config.state_dir.clone()).unwrap_or_else(usual);
+        let named = args.state_dir.clone().or_else(|| config.state_dir.clone());
+        let usual = default_state_dir();
+        // So does one of a user without a home; a service, whose state must outlive the machine's next start, says what is wrong.
+        let is_left = args.embedded && !apart && named.is_none();
+        let state_is_beside = is_left.then(|| cosched_api::cannot_write(&usual)).flatten();
+        let beside = || if apart || state_is_beside.is_some() { runtime_dir.join("state") } else { usual };
+        let state_dir = named.unwrap_or_else(beside);
         let status_file = config.status_file.clone().unwrap_or_else(|| runtime_dir.join("status"));
         let status_file = Some(status_file).filter(|path| !path.as_os_str().is_empty());
-        Places { socket, runtime_dir, state_dir, status_file }
+        Places { socket, runtime_dir, state_dir, state_is_beside, status_file }
     }
 
-    /// A warning when users cannot reach the runtime directory because it is inside the private state directory.
-    pub(crate) fn unreachable(&self) -> Option<Warning> {
+    /// Warnings about the directories: of a runtime directory that users cannot reach because it is inside the private state directory, and of a
+    /// state that may not last.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = Warning> {
         let is_inside = is_root() && self.runtime_dir.starts_with(&self.state_dir);
-        is_inside.then(|| Warning {
+        let unreachable = is_inside.then(|| Warning {
             what: "only root reaches the daemon".to_owned(),
             why: format!("{} is in the state directory, which only root may enter", self.runtime_dir.display()),
             hint: "Give the state a directory of its own (--state-dir, or `state_dir` in cosched.toml).".to_owned(),
-        })
+        });
+        let beside = self.state_is_beside.as_ref().map(|why| Warning {
+            what: format!("{}{}", cosched_api::STATE_BESIDE, self.state_dir.display()),
+            why: why.clone(),
+            hint: "What is there may go with the container or the next start of the machine. To keep it, set \
+                   XDG_STATE_HOME to a directory of your own."
+                .to_owned(),
+        });
+        unreachable.into_iter().chain(beside)
     }
 }
 
@@ -59,20 +75,13 @@ pub(crate) fn default_config() -> Option<PathBuf> {
     let path = if is_root() {
         PathBuf::from("/etc/cosched.toml")
     } else {
-        xdg("XDG_CONFIG_HOME", ".config").join("cosched/cosched.toml")
+        cosched_api::user_directory("XDG_CONFIG_HOME", ".config").join("cosched.toml")
     };
     path.exists().then_some(path)
 }
 
 fn default_state_dir() -> PathBuf {
-    if is_root() { PathBuf::from("/var/lib/cosched") } else { xdg("XDG_STATE_HOME", ".local/state").join("cosched") }
-}
-
-fn xdg(variable: &str, below_home: &str) -> PathBuf {
-    match std::env::var_os(variable) {
-        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
-        _ => PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/".into())).join(below_home),
-    }
+    if is_root() { PathBuf::from("/var/lib/cosched") } else { cosched_api::state_home() }
 }
 
 /// Whether the daemon serves the whole machine.
@@ -209,8 +218,8 @@ mod tests {
     #[test]
     fn the_socket_is_not_to_lie_where_nobody_may_go() {
         let inside = places(&["--socket", "/var/x/run/sock", "--state-dir", "/var/x"], "");
-        assert_eq!(inside.unreachable().is_some(), is_root());
-        assert_eq!(places(&["--socket", "/run/x/sock", "--state-dir", "/var/x"], "").unreachable(), None);
+        assert_eq!(inside.warnings().count(), usize::from(is_root()));
+        assert_eq!(places(&["--socket", "/run/x/sock", "--state-dir", "/var/x"], "").warnings().count(), 0);
     }
 
     #[test]

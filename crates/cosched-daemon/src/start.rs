@@ -52,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     places.runtime_dir = instance::make_dir(&places.runtime_dir)?;
     let (store, state, mut warnings) = open_state(&places.state_dir).map_err(|e| ground::or_no_place(e, &cgroups))?;
     store.dir().clone_into(&mut places.state_dir);
-    warnings.extend(places.unreachable());
+    warnings.extend(places.warnings());
     // The machine may have been renamed; in its store it keeps its first name.
     if let Some(name) = store.own().node_name().filter(|_| config.cluster.is_alone()) {
         config.cluster.node = name;

@@ -15,7 +15,7 @@ from cosched.errors import _OF_CODE, CoschedError, NoDaemon, ProtocolError, Vers
 
 SYSTEM_SOCKET = "/run/cosched/coschedd.sock"
 #: MAJOR.MINOR of the interface that this package speaks (docs/schema/openapi.json).
-API_VERSION = "1.9"
+API_VERSION = "1.10"
 #: Longer than any answer of a daemon that lives takes, and larger than any.
 ANSWER_TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 256 << 20
@@ -30,26 +30,38 @@ def find_sockets(named: str | os.PathLike[str] | None) -> list[str]:
     if os.getuid() == 0:
         return [SYSTEM_SOCKET]
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    directory = f"{runtime}/cosched" if runtime.startswith("/") else f"/tmp/cosched-{os.getuid()}"
+    directory = f"{runtime}/cosched" if _is_own_directory(runtime) else f"/tmp/cosched-{os.getuid()}"
     return [SYSTEM_SOCKET, f"{directory}/coschedd.sock"]
+
+
+def _is_own_directory(path: str) -> bool:
+    """Not when it is another user's (`su`), or not there (a container)."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    return path.startswith("/") and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid()
 
 
 def _check_directory(path: str) -> None:
     """Refuses a directory in which another user may have put a fake daemon."""
     directory = os.path.dirname(path) or "."
     try:
-        owners = {os.lstat(directory).st_uid, os.stat(directory).st_uid}
-        mode = os.stat(directory).st_mode
+        link, facts = os.lstat(directory), os.stat(directory)
     except FileNotFoundError:
         return
-    for uid in owners - {os.getuid(), 0}:
-        raise _unreachable(path, f"{directory} belongs to another user (uid {uid})")
+    hint = "set XDG_RUNTIME_DIR to a directory of your own, or name a socket with COSCHED_SOCKET"
+    if stat.S_ISLNK(link.st_mode) and link.st_uid != os.getuid():
+        raise _unreachable(path, f"{directory} is a link of another user's (uid {link.st_uid})", hint)
+    if facts.st_uid not in (os.getuid(), 0):
+        raise _unreachable(path, f"{directory} belongs to another user (uid {facts.st_uid})", hint)
+    mode = facts.st_mode
     if mode & 0o022 and not mode & stat.S_ISVTX:
-        raise _unreachable(path, f"{directory} is writable by other users")
+        raise _unreachable(path, f"{directory} is writable by other users", hint)
 
 
-def _unreachable(path: str, why: str) -> NoDaemon:
-    hint = "`cosched run -- COMMAND` starts one for you; `systemctl start coschedd` starts the system's"
+def _unreachable(path: str, why: str, hint: str = "") -> NoDaemon:
+    hint = hint or "`cosched run -- COMMAND` starts one for you; `systemctl start coschedd` starts the system's"
     return NoDaemon(f"no cosched daemon answers on {path}", why, hint)
 
 

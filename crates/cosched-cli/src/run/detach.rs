@@ -9,6 +9,7 @@ use super::report::Report;
 use super::{Detached, EXIT_FAILED, Launch, SUPERVISE, failed, run_job};
 use crate::context::Context;
 use crate::out::{Failure, print, print_json};
+use crate::state::{or_beside, state_directory};
 use cosched_api::Job;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -134,9 +135,9 @@ fn prepare(has_output: bool) -> Result<(File, Option<PathBuf>), Failure> {
 fn log_directory() -> PathBuf {
     let named = std::env::var_os("XDG_STATE_HOME").is_some_and(|path| Path::new(&path).is_absolute());
     if !named && rustix::process::getuid().is_root() {
-        return "/var/log/cosched".into();
+        return or_beside("/var/log/cosched".into());
     }
-    crate::state::state_directory().join("logs")
+    state_directory().join("logs")
 }
 
 /// Redirects standard output and error, of the supervisor and of the command, to the file.

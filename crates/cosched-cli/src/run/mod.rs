@@ -361,7 +361,9 @@ pub(crate) fn connect_or_start(socket: &SocketChoice, limit: Option<Duration>) -
             no_daemon::is_possible()?;
             let mut activation = Activation::find(vec!["/proc/self/exe".into(), SESSION.into()])?;
             activation.timeout = limit.unwrap_or(activation.timeout);
-            activate(socket.to_start(), &activation)
+            let mut client = activate(socket.to_start(), &activation)?;
+            client.status().iter().for_each(no_daemon::tell_place);
+            Ok(client)
         }
         other => other,
     }

@@ -3,7 +3,7 @@
 
 use super::{EXIT_FAILED, Launch, exit_not_executed, gate, options::Leftovers, signals::Signals, waiting};
 use crate::out::{Failure, say};
-use cosched_api::{ClientError, Job, Policy, WaitMode};
+use cosched_api::{ClientError, Job, Policy, STATE_BESIDE, Status, WaitMode};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -59,6 +59,13 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
     }
     signals.give_back();
     Err(exit_not_executed(&launch.argv[0], &command.exec()))
+}
+
+/// Says where a new daemon keeps what it writes, when that may not last.
+pub(super) fn tell_place(status: &Status) {
+    for warning in status.warnings.iter().filter(|of| of.what.starts_with(STATE_BESIDE)) {
+        say(&format!("{}: {}", warning.what, warning.why));
+    }
 }
 
 /// Says what a job without cgroups has and has not.

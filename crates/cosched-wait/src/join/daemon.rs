@@ -110,26 +110,40 @@ fn own() -> Option<Text<256>> {
     }
     let mut path = Text::<256>::new();
     let runtime = sys::variable(c"XDG_RUNTIME_DIR").and_then(|path| path.to_str().ok()).filter(|p| p.starts_with('/'));
-    let _ = match runtime {
-        Some(directory) => write!(path, "{directory}/cosched"),
-        None => write!(path, "/tmp/cosched-{uid}"),
-    };
+    let _ = runtime.map(|directory| path.write_str(directory));
+    // The variable may be another user's (`su`), or name what is not there (a container).
+    let is_own = |of: libc::stat| of.st_mode & libc::S_IFMT == libc::S_IFDIR && of.st_uid == uid;
+    if look(&path, libc::stat).is_some_and(is_own) {
+        let _ = path.write_str("/cosched");
+    } else {
+        path = Text::new();
+        let _ = write!(path, "/tmp/cosched-{uid}");
+    }
     is_private(&path, uid).then_some(())?;
     let _ = path.write_str("/coschedd.sock");
     Some(path)
 }
 
-fn is_private(directory: &Text<256>, uid: u32) -> bool {
+/// What `stat` or `lstat` knows of a file.
+fn look(
+    file: &Text<256>,
+    ask: unsafe extern "C" fn(*const libc::c_char, *mut libc::stat) -> i32,
+) -> Option<libc::stat> {
     let mut name = [0; 257];
-    name[..directory.bytes().len()].copy_from_slice(directory.bytes());
+    name[..file.bytes().len()].copy_from_slice(file.bytes());
     // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
     let mut facts: libc::stat = unsafe { zeroed() };
     // SAFETY: the name ends with a zero, and `facts` is a place for one structure.
-    let known = unsafe { libc::lstat(name.as_ptr().cast(), &raw mut facts) } == 0;
+    (unsafe { ask(name.as_ptr().cast(), &raw mut facts) } == 0).then_some(facts)
+}
+
+fn is_private(directory: &Text<256>, uid: u32) -> bool {
     // Not through a link: in /tmp it may be any user's, and lead to a directory of root's that contains the attacker's socket.
-    let known = known && facts.st_mode & libc::S_IFMT == libc::S_IFDIR;
-    let others_write = facts.st_mode & 0o022 != 0 && facts.st_mode & 0o1000 == 0;
-    known && (facts.st_uid == uid || facts.st_uid == 0) && !others_write
+    look(directory, libc::lstat).is_some_and(|facts| {
+        let is_directory = facts.st_mode & libc::S_IFMT == libc::S_IFDIR;
+        let others_write = facts.st_mode & 0o022 != 0 && facts.st_mode & 0o1000 == 0;
+        is_directory && (facts.st_uid == uid || facts.st_uid == 0) && !others_write
+    })
 }
 
 #[cfg(test)]
