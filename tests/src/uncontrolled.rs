@@ -154,7 +154,11 @@ impl Drop for Uncontrolled {
         // A daemon that has not ended yet writes into the home while it is removed, which then is left; and a launcher whose `timeout` or keeper was
         // killed starts one, to report that.
         wait_until(|| {
-            let left: Vec<i32> = ["cosched", "coschedd"].iter().flat_map(|name| self.of_ours(name, "")).collect();
+            // By the program that they execute: the one that starts a daemon has the name /proc/self/exe.
+            let ours = ["cosched", "coschedd"].map(|name| PathBuf::from(self.bin(name)));
+            let is_ours =
+                |pid: &i32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| ours.contains(&exe));
+            let left: Vec<i32> = procs::all().into_iter().filter(is_ours).collect();
             left.iter().for_each(|pid| procs::signal(*pid, Signal::KILL));
             left.is_empty()
         });
