@@ -222,6 +222,12 @@ fn what_may_not_be_adopted_is_refused() {
     many().for_each(|dir| std::fs::remove_dir(dir).unwrap());
     assert_eq!(with_many, ErrorCode::Conflict, "it has too many cgroups");
 
+    let of_inner = Adopt { cgroup: Some(inner_path.clone()), ..Adopt::default() };
+    let below = d.client().register(&ask(of_inner)).unwrap().id;
+    assert_eq!(refused(&service.path()), ErrorCode::Conflict, "it contains job {below}");
+    assert!(d.cosched(&["release", &below.to_string()]).status.success());
+    assert!(wait_until(|| !is_frozen(&inner)) && !is_frozen(&service.dir), "nothing stays stopped");
+
     let id = service.adopt(&d, &[]);
     for path in [service.path(), inner_path] {
         assert_eq!(refused(&path), ErrorCode::Conflict, "{path} is in job {id}");

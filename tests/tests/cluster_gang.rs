@@ -6,6 +6,9 @@ use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::service::Service;
 use cosched_tests::wait_until;
 
+/// How often a new plan may reach the nodes one after the other while they are watched; pods that are often out of step are no gang.
+const UNCLEAN_MAX: usize = 2;
+
 /// Asks for the gang as each node's plug-in does, and puts the node's pod into it.
 fn enter(node: &Node, pod: &Service) -> Job {
     let request = JobRequest {
@@ -44,7 +47,7 @@ fn pods_of_two_nodes_take_the_same_slots() {
     // later than the other: they are in step for a while at the latest after that. If a switch happened between the checks, they tell nothing.
     let (mut both, mut neither, mut differ) = (0, 0, 0);
     let mut seen = Vec::new();
-    let in_step = wait_until(|| {
+    let ended = wait_until(|| {
         let (before, there, after) = (pods[0].is_frozen(), pods[1].is_frozen(), pods[0].is_frozen());
         match (before == after, before, there) {
             (false, ..) => (),
@@ -56,10 +59,11 @@ fn pods_of_two_nodes_take_the_same_slots() {
         if enough && differ > 4 {
             seen.push(std::mem::take(&mut differ));
             (both, neither) = (0, 0);
-            return false;
+            return seen.len() > UNCLEAN_MAX;
         }
         enough
     });
+    let in_step = ended && seen.len() <= UNCLEAN_MAX;
     assert!(in_step, "{both} running together, {neither} frozen together, {differ} not alike, before {seen:?}");
 
     // One node's daemon is killed: its pod runs, and is in the gang again with the next daemon.
