@@ -13,6 +13,9 @@ const END_NS_MAX: u64 = 3600 * S;
 /// For how long it is then checked that the cluster is idle.
 const QUIET_NS: u64 = 300 * S;
 
+/// One seed of this many is a single machine, if the number of nodes is left to the seed.
+const SINGLE_ONE_IN: u64 = 10;
+
 /// The options of a world; everything else is derived from the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -91,7 +94,9 @@ pub fn replay(seed: u64, options: &Options, log: Option<Log>) -> (Outcome, Vec<S
 
 fn make(seed: u64, options: &Options) -> World {
     let mut world = World::new(seed, 0);
-    let nodes = options.nodes.unwrap_or_else(|| world.dice.between(2, 5) as usize);
+    let several = options.nodes.unwrap_or_else(|| world.dice.between(2, 5) as usize);
+    let nodes = if options.nodes.is_none() && world.more.one_in(SINGLE_ONE_IN) { 1 } else { several };
+    world.is_single = nodes == 1;
     let alike = world.dice.one_in(2);
     for node in 0..nodes {
         let cpus = if alike { 4 } else { world.dice.between(1, 8) as u32 };
@@ -128,6 +133,7 @@ fn make(seed: u64, options: &Options) -> World {
         host.settings.rank_delay_ns = if seed.is_multiple_of(7) { 1 } else { 300 * MS };
         host.settings.rebalance_ns = 20 * S;
         host.settings.load_period_ns = 10 * S;
+        (host.settings.is_shared, host.settings.fences) = (!world.is_single, !world.is_single);
     }
     world
 }
@@ -166,7 +172,11 @@ fn storm(world: &mut World, options: &Options) {
     // Most faults come alone: the first seconds after one are the most revealing.
     let fault_gap_s = world.dice.pick(&[0, 60, 20, 20, 8, 3]);
     let change_gap_s = world.dice.pick(&[30, 6, 2]);
+    // Half of the seeds are without refusals, and half without late freezers.
+    let refusal_gap_s = world.more.pick(&[0, 0, 40, 10]);
+    world.freezers.late_one_in = world.more.pick(&[0, 0, 100, 10]);
     let (mut submitted, mut next_fault, mut next_change) = (0, world.now + 2 * S, world.now);
+    let mut next_refusal = if refusal_gap_s > 0 { world.now + 2 * S } else { end };
     while world.now < end && world.violation.is_none() {
         let left_ns = end - world.now;
         let next_submit = match options.jobs - submitted {
@@ -174,6 +184,7 @@ fn storm(world: &mut World, options: &Options) {
             left => world.now + world.dice.below(2 * (left_ns / left) + 1),
         };
         let until = next_submit.min(next_fault.max(world.now)).min(next_change.max(world.now)).min(end);
+        let until = until.min(next_refusal.max(world.now));
         world.run(until - world.now);
         if world.now >= next_submit && submitted < options.jobs {
             submitted += 1;
@@ -184,6 +195,10 @@ fn storm(world: &mut World, options: &Options) {
                 world.something_breaks();
             }
             next_fault = world.now + world.dice.between(S / 10, 2 * fault_gap_s.max(1) * S);
+        }
+        if world.now >= next_refusal && refusal_gap_s > 0 {
+            world.something_is_refused();
+            next_refusal = world.now + world.more.between(S / 10, 2 * refusal_gap_s * S);
         }
         if world.now >= next_change {
             world.change_random();

@@ -13,8 +13,22 @@ use cosched_cluster::{AskId, Found, Member, Notice, OpId, Settings};
 use cosched_core::cluster::{Capacity, Plan};
 use cosched_core::{JobId, Reason, Time};
 use cosched_node::{Node, Request, RequestId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A disk, and until when it is how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk {
+    /// No write succeeds.
+    pub full_until: u64,
+    /// Every third write fails.
+    pub errs_until: u64,
+    /// A write takes up to twice the daemon's patience.
+    pub slow_until: u64,
+}
+
+/// Processes that should be gone, or stopped, what they do instead, and since when, in a time in which nothing kept the node from it.
+pub(crate) type Lingering = BTreeMap<(JobId, &'static str), u64>;
 
 /// A watch, as the store keeps it.
 #[derive(Debug)]
@@ -55,6 +69,10 @@ pub struct Host {
     pub deaf_until: u64,
     /// Its watches deliver no events until then.
     pub blind_until: u64,
+    /// The store denies access to it until then.
+    pub denied_until: u64,
+    /// Its disk.
+    pub disk: Disk,
     /// The daemon is stopped (as by SIGSTOP) until then.
     pub hung_until: u64,
     /// The guard has thawed all processes because the daemon hung.
@@ -63,6 +81,9 @@ pub struct Host {
     pub(crate) fences: BTreeMap<JobId, (Attempt, Time)>,
     /// Its jobs.
     pub processes: Processes,
+    /// Attempts of jobs that it has killed while out of touch.
+    pub(crate) killed_here: BTreeSet<(JobId, Attempt)>,
+    pub(crate) lingering: Lingering,
     /// Main processes of jobs that have no part on this node: the time at which they end, by number.
     pub mains: BTreeMap<i32, u64>,
     /// The last number given to such a process.
@@ -117,10 +138,14 @@ impl Host {
             cut_until: 0,
             deaf_until: 0,
             blind_until: 0,
+            denied_until: 0,
+            disk: Disk::default(),
             hung_until: 0,
             thawed: false,
             fences: BTreeMap::new(),
             processes: Processes::new(settings.capacity.cpus),
+            killed_here: BTreeSet::new(),
+            lingering: Lingering::new(),
             mains: BTreeMap::new(),
             last_main: 0,
             plan: None,

@@ -51,6 +51,8 @@ pub struct Local {
     pub to: Disposition,
     /// Since when it has been stopped without any reason to be.
     pub stopped_since: Option<u64>,
+    /// What its freezer was told to do and has not done, and when it will have.
+    pub switch: Option<(Disposition, u64)>,
 }
 
 impl Local {
@@ -152,7 +154,7 @@ impl Processes {
                 }
                 _ => None,
             };
-            [computed, part.sleeps_until, part.dies_at].into_iter().flatten().min()
+            [computed, part.sleeps_until, part.dies_at, part.switch.map(|(_, at)| at)].into_iter().flatten().min()
         };
         self.parts.values().filter(|part| part.is_alive()).filter_map(of).min()
     }
@@ -191,6 +193,7 @@ mod tests {
             told_bytes: 0,
             to,
             stopped_since: None,
+            switch: None,
         }
     }
 

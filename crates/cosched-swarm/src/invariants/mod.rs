@@ -4,6 +4,7 @@ mod answers;
 mod bounded_stop;
 mod by_rule;
 mod cells;
+mod effects;
 mod exactly_once;
 mod final_states;
 mod generations;
@@ -19,6 +20,7 @@ mod sound;
 mod spared;
 
 pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
+pub(crate) use effects::{ALIVE, RUNS};
 
 use crate::host::SlotBegins;
 use cosched_cluster::wire::{Answer, Ask, Attempt, By, Job};
@@ -80,6 +82,17 @@ pub enum Seen<'a> {
         for_ns: u64,
         /// The bound, in nanoseconds.
         most_ns: u64,
+    },
+    /// Processes show nothing of what a user was told.
+    Lingers {
+        /// The node.
+        node: usize,
+        /// The job to which they belong.
+        job: JobId,
+        /// What they do.
+        what: &'static str,
+        /// For how long, in nanoseconds.
+        for_ns: u64,
     },
     /// A request was written to the store (`true`) or was removed.
     Request {
@@ -192,6 +205,7 @@ pub fn all() -> Vec<(&'static str, Box<dyn Invariant>)> {
         ("exactly_once", Box::<exactly_once::ExactlyOnce>::default()),
         ("memory", Box::<memory::Memory>::default()),
         ("numbers", Box::new(numbers::Numbers)),
+        ("effects", Box::new(effects::Effects)),
         ("obeyed", Box::<obeyed::Obeyed>::default()),
         ("quiet", Box::<quiet::Quiet>::default()),
         ("one_life", Box::<one_life::OneLife>::default()),

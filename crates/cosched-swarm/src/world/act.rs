@@ -22,7 +22,7 @@ impl World {
         self.tell_daemon(node, |daemon, now| daemon.handle(now, input));
     }
 
-    fn tell_daemon(&mut self, node: usize, what: impl FnOnce(&mut Node, Moment)) {
+    pub(super) fn tell_daemon(&mut self, node: usize, what: impl FnOnce(&mut Node, Moment)) {
         let now = self.moment(node);
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
@@ -40,7 +40,10 @@ impl World {
             let mut busy = false;
             if self.now >= self.hosts[node].hung_until {
                 self.keep_fences(node);
-                while let Some(action) = self.hosts[node].node.as_mut().and_then(Node::poll_action) {
+                // A slow disk may make the daemon wait after any action.
+                while self.now >= self.hosts[node].hung_until
+                    && let Some(action) = self.hosts[node].node.as_mut().and_then(Node::poll_action)
+                {
                     self.act(node, action);
                     busy = true;
                     if self.breaks(DIES_ONE_IN) {
@@ -109,12 +112,14 @@ impl World {
         let member = host.node.as_ref().map(Node::member).filter(|member| !member.is_joined());
         let adrift = member.and_then(Member::state).filter(|_| self.broken == Some(Broken::HoldsOn));
         for (id, part) in host.processes.parts.iter_mut().filter(|(_, part)| part.is_alive()) {
-            part.to = match &host.node {
+            let to = match &host.node {
                 Some(_) if adrift.is_some_and(|state| waits(state, *id)) => Disposition::Stop,
                 Some(daemon) if !host.thawed => daemon.local().disposition(*id),
                 _ if keeps => part.to,
                 _ => Disposition::Run,
             };
+            let never = part.job.suspended && self.broken == Some(Broken::NoFreezers);
+            part.to = if never { Disposition::Run } else { self.freezers.switch(part, to, self.now) };
             match part.to {
                 Disposition::Stop => drop(part.stopped_since.get_or_insert(self.now)),
                 _ => part.stopped_since = None,
@@ -177,7 +182,11 @@ impl World {
             Action::Report(job, attempt) => self.report(node, job, attempt),
             // The write to the disk fails; the next daemon finds only what is kept of the job later.
             Action::Keep(_) if self.breaks(10) => (),
-            Action::Keep(id) => self.hosts[node].keep(id),
+            Action::Keep(id) => {
+                if self.writes_to_disk(node) {
+                    self.hosts[node].keep(id);
+                }
+            }
             Action::Reply(id, answer) => {
                 let host = &mut self.hosts[node];
                 host.answers.entry(id).or_default().push(answer.clone());
@@ -207,9 +216,8 @@ impl World {
                 let part = self.hosts[node].processes.parts.get_mut(&job);
                 part.into_iter().for_each(|part| part.forgotten = true);
             }
-            // No node of this world runs a store of its own.
-            Action::Withdraw(_) | Action::Release(_) => (),
-            Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
+            Action::Withdraw(key) => self.withdraws(key),
+            Action::Release(_) | Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
         }
     }
 
@@ -271,6 +279,7 @@ impl World {
             told_bytes: asked,
             to: Disposition::Run,
             stopped_since: None,
+            switch: None,
         };
         host.processes.parts.insert(id, part);
         if fails {
@@ -300,6 +309,9 @@ impl World {
     }
 
     fn signal(&mut self, node: usize, job: JobId, signal: i32) {
+        if self.broken == Some(Broken::NoSignals) {
+            return;
+        }
         let delay = self.dice.between(20 * MS, 220 * MS);
         let part = self.hosts[node].processes.parts.get(&job);
         let ignores = signal != SIGKILL && part.is_some_and(|part| part.ignores_kill);

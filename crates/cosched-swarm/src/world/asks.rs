@@ -3,7 +3,7 @@
 use super::{S, World};
 use crate::host::Requested;
 use crate::invariants::Seen;
-use cosched_cluster::wire::{Ask, By, Exit, JobAsk, NodeAsk, WantAsk};
+use cosched_cluster::wire::{Answer, Ask, By, Exit, JobAsk, NodeAsk, WantAsk};
 use cosched_core::{JobId, SlotShare};
 use cosched_node::{ForAll, Input, Outcome, Refusal, Request, RequestId, Want, WantOfNode};
 
@@ -79,12 +79,30 @@ impl World {
     /// A user gets an answer.
     pub(super) fn answered(&mut self, node: usize, request: RequestId, answer: Result<Outcome, Refusal>) {
         let is_done = answer.is_ok();
+        let is_unwritten = matches!(answer, Err(Refusal::Unwritten(_)));
         if let Ok(Outcome::Loads(_, acks)) = answer {
             self.hosts[node].loads = Some(acks);
         }
         match self.hosts[node].requests.remove(&request) {
-            Some(Requested { by, what, .. }) => self.see(&Seen::Answer { by, what: &what, is_done }),
+            Some(Requested { by, what, .. }) => {
+                if is_done {
+                    self.is_told_here(node, &what);
+                }
+                if is_unwritten {
+                    self.is_not_written(&what);
+                }
+                self.see(&Seen::Answer { by, what: &what, is_done });
+            }
             None => self.see(&Seen::Unsound { node, why: "a request has two answers" }),
+        }
+    }
+
+    /// A user was told that a job could not be written: it must not begin later.
+    fn is_not_written(&mut self, what: &Request) {
+        let Request::Submit { job, .. } = what else { return };
+        let [what, why, hint] = ["the job is refused", "the state cannot be written", ""].map(str::to_owned);
+        if !job.once {
+            self.see(&Seen::Answered { name: &job.name, answer: &Answer::Refused { what, why, hint } });
         }
     }
 

@@ -20,9 +20,15 @@ impl World {
         let boasts = self.broken == Some(Broken::Boasts);
         let alter = self.alters(node);
         let agent = AgentConfig { ..self.agent.clone() };
+        let is_single = self.is_single;
+        if is_single {
+            self.reopens_store();
+        }
         let host = &mut self.hosts[node];
         host.life += 1;
-        host.settings.dead.get_or_insert_default().insert(host.settings.instance);
+        if !is_single {
+            host.settings.dead.get_or_insert_default().insert(host.settings.instance);
+        }
         host.settings.instance = host.life << 32 | self.dice.below(1 << 32);
         host.settings.capacity = host.capacity;
         // The daemon finds this in its own files.
@@ -35,7 +41,7 @@ impl World {
         (host.clock_ok, host.clock_seen) = (host.disciplined, true);
         host.settings.clock.synchronised = host.clock_ok;
         (host.shown, host.behind) = (None, 0);
-        let local = LocalConfig { agent, ..LocalConfig::new(host.capacity.cpus) };
+        let local = LocalConfig { agent, is_single, ..LocalConfig::new(host.capacity.cpus) };
         let memory_bytes = host.capacity.memory_bytes;
         let mut daemon = Node::new(now, host.settings.clone(), local, memory_bytes, &host.found()).altered_by(alter);
         for (id, part) in host.processes.parts.iter().filter(|(_, part)| !part.ended) {
@@ -59,10 +65,11 @@ impl World {
     /// The daemon dies; its lease and its jobs do not. A guard thaws all processes.
     pub fn crash(&mut self, node: usize) {
         self.note(|| format!("n{node}: the daemon dies"));
+        let is_single = self.is_single;
         let host = &mut self.hosts[node];
         host.processes.advance(self.now);
         // What a daemon knows of the state is on its disk.
-        if let Some(kept) = host.member().and_then(Member::kept) {
+        if let Some(kept) = host.member().and_then(Member::kept).filter(|_| !is_single) {
             host.settings.kept = Some(kept);
         }
         (host.node, host.plan, host.heard_plan) = (None, None, None);

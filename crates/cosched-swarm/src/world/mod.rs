@@ -4,8 +4,12 @@ mod act;
 mod asks;
 mod by_hand;
 mod daemon;
+mod disk;
+mod effects;
+mod freezer;
 mod look;
 mod network;
+mod refusals;
 mod restore;
 mod time;
 mod trouble;
@@ -60,6 +64,10 @@ pub enum Broken {
     NumbersUntold,
     /// A node's load is reported as large and small in turn.
     Flickers,
+    /// No signal reaches a process.
+    NoSignals,
+    /// No freezer stops a job that a user has suspended.
+    NoFreezers,
 }
 
 #[derive(Debug)]
@@ -103,6 +111,9 @@ pub struct Log {
     pub last: VecDeque<String>,
 }
 
+/// Distinguishes the dice of faults that were added later from those of a seed.
+const MORE: u64 = 0x6d6f_7265_6d6f_7265;
+
 /// The number of lines that are kept.
 const LINES: usize = 60;
 
@@ -114,6 +125,12 @@ pub struct World {
     pub store: MemoryStore,
     /// The random numbers.
     pub dice: Dice,
+    /// The random numbers of refusals and of disks.
+    pub more: Dice,
+    /// The cgroups' freezers.
+    pub(crate) freezers: freezer::Freezers,
+    /// There is one node, whose store is a file of its own.
+    pub is_single: bool,
     /// The nodes.
     pub hosts: Vec<Host>,
     /// When each node wants to be woken.
@@ -124,6 +141,11 @@ pub struct World {
     pub store_stops_until: u64,
     /// The store refuses all operations until then, and renews all leases for their whole length when it is back.
     pub store_away_until: u64,
+    /// It refuses whatever needs room until then.
+    no_room_until: u64,
+    /// It refuses this many operations in a thousand until then.
+    refused: u64,
+    refuses_until: u64,
     /// How many messages in a thousand are lost.
     pub lossy: u64,
     /// How many messages in a thousand take seconds.
@@ -158,6 +180,8 @@ pub struct World {
     /// Users' requests without an answer, with their place in the order; and those that were just answered as done.
     wanted: BTreeMap<String, (u64, Ask)>,
     done: BTreeMap<(u64, String), Ask>,
+    /// What users were told of killed and suspended jobs.
+    are_done: effects::Told,
     /// The revision at which this life of the store began.
     life_began: Revision,
     /// A copy made of the store, to be restored later.
@@ -189,12 +213,18 @@ impl World {
             now: 0,
             store: MemoryStore::new(),
             dice: Dice(seed),
+            more: Dice(seed ^ MORE),
+            freezers: freezer::Freezers { dice: Dice(seed ^ (MORE << 1)), late_one_in: 0 },
+            is_single: false,
             hosts: Vec::new(),
             wakes: Vec::new(),
             events: BTreeMap::new(),
             sequence: 0,
             store_stops_until: 0,
             store_away_until: 0,
+            no_room_until: 0,
+            refused: 0,
+            refuses_until: 0,
             lossy: 0,
             slow: 0,
             compacts: false,
@@ -213,6 +243,7 @@ impl World {
             store_life: 0,
             wanted: BTreeMap::new(),
             done: BTreeMap::new(),
+            are_done: effects::Told::default(),
             life_began: 0,
             copy: None,
             another: None,

@@ -38,6 +38,9 @@ impl World {
         };
         *self.ops.entry(kind).or_default() += 1;
         self.see(&Seen::Asked { node, what: kind });
+        if self.is_single {
+            return self.asks_own(node, op, what);
+        }
         if !self.is_cut(node) {
             let at = self.now + self.delay();
             let life = self.hosts[node].life;
@@ -45,7 +48,7 @@ impl World {
         }
     }
 
-    pub(super) fn arrives(&mut self, (node, life, store): (usize, u64, u64), op: OpId, mut what: Op) {
+    pub(super) fn arrives(&mut self, (node, life, store): (usize, u64, u64), op: OpId, what: Op) {
         if self.now < self.store_stops_until {
             return self.push(self.store_stops_until + 1, Event::Arrives { node, life, store, op, what });
         }
@@ -55,22 +58,10 @@ impl World {
             let at = self.now + self.delay();
             return self.push(at, Event::Answers { node, life, op, done });
         }
-        if let (Some(Broken::NoConditions), Op::Txn(txn)) = (self.broken, &mut what) {
-            txn.compare.clear();
-        }
-        if let (Some(Broken::Disobeys), Op::Txn(txn)) = (self.broken, &mut what) {
-            lets_go_on(txn, &self.keys.state());
-        }
-        let watch = match &what {
-            Op::Watch { range, from } => Some(Watch { range: range.clone(), next: *from, ended: false }),
-            _ => None,
+        let mut done = match self.refusal(node, &what) {
+            Some(why) => Err(why),
+            None => self.carries_out_op((node, life), op, what),
         };
-        let mut done = self.store.call(Time(self.now), what);
-        self.look_at_store();
-        if let (Some(watch), Ok(_), true) = (watch, &done, self.hosts[node].life == life) {
-            self.hosts[node].watches.insert(op, watch);
-            self.tell_watches();
-        }
         // A connection that breaks at the wrong moment: the operation was carried out, and its caller does not learn it.
         if self.lossy > 0 && self.dice.below(2000) < self.lossy {
             done = Err(StoreError::Unavailable("connection reset".to_owned()));
@@ -81,6 +72,31 @@ impl World {
         }
     }
 
+    pub(super) fn carries_out_op(
+        &mut self,
+        (node, life): (usize, u64),
+        op: OpId,
+        mut what: Op,
+    ) -> Result<OpDone, StoreError> {
+        if let (Some(Broken::NoConditions), Op::Txn(txn)) = (self.broken, &mut what) {
+            txn.compare.clear();
+        }
+        if let (Some(Broken::Disobeys), Op::Txn(txn)) = (self.broken, &mut what) {
+            lets_go_on(txn, &self.keys.state());
+        }
+        let watch = match &what {
+            Op::Watch { range, from } => Some(Watch { range: range.clone(), next: *from, ended: false }),
+            _ => None,
+        };
+        let done = self.store.call(self.store_time(), what);
+        self.look_at_store();
+        if let (Some(watch), Ok(_), true) = (watch, &done, self.hosts[node].life == life) {
+            self.hosts[node].watches.insert(op, watch);
+            self.tell_watches();
+        }
+        done
+    }
+
     pub(super) fn answers(&mut self, node: usize, life: u64, op: OpId, done: Result<OpDone, StoreError>) {
         let host = &self.hosts[node];
         if host.life != life || self.now < host.cut_until || self.now < host.deaf_until {
@@ -89,7 +105,7 @@ impl World {
         if self.now < host.hung_until {
             return self.push(host.hung_until, Event::Answers { node, life, op, done });
         }
-        self.tell(node, |member, now| member.handle_done(now, op, done));
+        self.tell_daemon(node, |daemon, now| daemon.done(now, op, done));
     }
 
     pub(super) fn tells(&mut self, node: usize, life: u64, id: OpId) {
@@ -101,7 +117,8 @@ impl World {
         let until = [host.cut_until, host.deaf_until, host.blind_until, host.hung_until];
         let until = until.into_iter().chain([self.store_stops_until, self.store_away_until]).max().unwrap_or(0);
         if self.now < until {
-            return self.push(until + 100 * MS, Event::Tells { node, life, watch: id });
+            let late = if self.is_single { 0 } else { 100 * MS };
+            return self.push(until + late, Event::Tells { node, life, watch: id });
         }
         match self.store.news(&watch.range, watch.next) {
             Ok(news) => {
@@ -134,7 +151,9 @@ impl World {
             let life = self.hosts[node].life;
             let ids: Vec<OpId> = self.hosts[node].watches.keys().copied().collect();
             for watch in ids {
-                let at = self.now + MS / 5 + self.dice.below(3 * MS);
+                // A daemon tells itself what it has written before anything else happens.
+                let late = if self.is_single { 0 } else { MS / 5 + self.dice.below(3 * MS) };
+                let at = self.now + late;
                 self.push(at, Event::Tells { node, life, watch });
             }
         }
@@ -214,6 +233,7 @@ impl World {
     fn look_at_answers(&mut self) {
         let asks: Vec<Ask> = std::mem::take(&mut self.done).into_values().collect();
         let Some(state) = self.state.clone().filter(|_| !asks.is_empty()) else { return };
+        self.are_told(&asks);
         let ids = self.numbers();
         self.see(&Seen::Done { asks: &asks, state: &state, ids: &ids });
     }

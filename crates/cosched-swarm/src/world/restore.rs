@@ -45,6 +45,7 @@ impl World {
         (0..self.hosts.len()).for_each(|node| self.note_capacity(node));
         self.state = self.state();
         self.note(|| "store: comes back with other data".to_owned());
+        self.nothing_is_told();
         self.see(&Seen::AnotherStore);
         self.shows_contents();
     }

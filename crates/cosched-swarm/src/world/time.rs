@@ -17,7 +17,7 @@ impl World {
         while self.violation.is_none() {
             let wake = self.wakes.iter().enumerate().filter_map(|(node, at)| Some(((*at)?.max(self.now), node))).min();
             let event = self.events.first_key_value().map(|((at, _), _)| *at);
-            let up = self.now >= self.store_stops_until && self.now >= self.store_away_until;
+            let up = self.now >= self.store_stops_until && self.now >= self.store_away_until && !self.is_single;
             let expiry = self.store.next_expiry().map(|at| at.0.max(self.now)).filter(|_| up);
             let Some(next) = [wake.map(|(at, _)| at), event, expiry].into_iter().flatten().min() else { break };
             if next > end {
@@ -50,6 +50,7 @@ impl World {
             Event::Answers { node, life, op, done } => self.answers(node, life, op, done),
             Event::Tells { node, life, watch } => self.tells(node, life, watch),
             Event::Cuts { node, life, watch } => self.cuts(node, life, watch),
+            Event::Starts { node } if self.cannot_start(node) => self.push(self.now + S, Event::Starts { node }),
             Event::Starts { node } if self.hosts[node].node.is_none() => self.start(node),
             Event::Starts { .. } => (),
             Event::LooksAtClock { node } => self.looks_at_clock(node),
@@ -98,6 +99,7 @@ impl World {
             self.looks_at_mains(node);
             self.guard_fences(node);
             self.look_for_stopped(node);
+            self.look_at_effects(node);
             self.look_at_requests(node);
             // For the invariants that check how long a plan is in use.
             self.hosts[node].shown = None;

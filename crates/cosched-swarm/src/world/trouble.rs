@@ -13,6 +13,8 @@ impl World {
         let ns = self.dice.between(1, 15) * S;
         self.counts.faults += 1;
         match self.dice.below(28) {
+            // A single machine has no network, and no store but its disk.
+            0..=7 | 17..=19 | 21..=24 if self.is_single => self.disk_breaks(node, ns),
             0 => self.cuts_off(node, ns),
             1 => self.cuts_off(node, 60 * S),
             2 => {
@@ -140,7 +142,11 @@ impl World {
             self.comes_back();
         }
         self.store_stops_until = self.store_stops_until.min(self.now);
-        self.push(self.now + S, Event::Repairs);
+        self.accepts_all();
+        self.freezers.late_one_in = 0;
+        if !self.is_single {
+            self.push(self.now + S, Event::Repairs);
+        }
         for node in 0..self.hosts.len() {
             let host = &mut self.hosts[node];
             (host.cut_until, host.deaf_until, host.blind_until) = (0, 0, 0);
