@@ -82,3 +82,18 @@ pub(crate) fn confine(cgroup: &JobCgroup, place: &Move) {
 pub(crate) fn for_planner(places: bool, cpus: &[u32]) -> Option<Arc<Topology>> {
     places.then(|| Arc::new(topology(cpus)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_topology_cannot_be_read_all_cpus_are_alike() {
+        // The kernel has no file of a CPU of this number.
+        assert_eq!(topology(&[0, 1_000_000]), Topology::flat(2));
+        assert_eq!(
+            (for_planner(true, &[1_000_000]), for_planner(false, &[0])),
+            (Some(Arc::new(Topology::flat(1))), None)
+        );
+    }
+}
