@@ -318,4 +318,17 @@ mod tests {
         member.handle_timeout(Moment::default());
         assert_eq!(member.poll_action(), None);
     }
+
+    /// Seed 2181: after a slow write, a job that had its number was said to be refused, because its answer had come too late.
+    #[test]
+    fn a_store_of_this_machine_alone_is_waited_for() {
+        let is_lost = |is_shared| {
+            let capacity = Capacity { cpus: 1, memory_bytes: 1, disk_bytes: 1 };
+            let settings = Settings { is_shared, ..Settings::new(Keys::new("t").unwrap(), "n0", 1, capacity) };
+            let mut member = Member::new(Moment::default(), settings, &[]);
+            member.handle_timeout(Moment { steady: Time(2_000_000_000), wall: Time(2_000_000_000) });
+            std::iter::from_fn(|| member.poll_action()).any(|said| matches!(said, Action::Say(Notice::StoreLost(_))))
+        };
+        assert_eq!([true, false].map(is_lost), [true, false]);
+    }
 }

@@ -65,7 +65,7 @@ pub struct Member {
     /// When the tree that was read last was created.
     tree: Option<u64>,
     /// Operations in progress: their purpose, and until when their answer is waited for.
-    flights: BTreeMap<OpId, (Flight, Time)>,
+    flights: BTreeMap<OpId, (Flight, Option<Time>)>,
     last_op: u64,
     actions: VecDeque<Action>,
 }
@@ -128,7 +128,7 @@ impl Member {
 
     /// When `handle_timeout` is to be called next, by the monotonic clock.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let deadline = self.flights.values().map(|(_, until)| *until).min();
+        let deadline = self.flights.values().filter_map(|(_, until)| *until).min();
         let session = [self.session_timeout(), self.fence_timeout()];
         let times = [deadline, self.follow_timeout(), self.work_timeout()].into_iter().chain(session);
         times.flatten().min()
@@ -387,7 +387,9 @@ impl Member {
     fn send(&mut self, flight: Flight, op: Op) -> OpId {
         self.last_op += 1;
         let id = OpId(self.last_op);
-        self.flights.insert(id, (flight, self.now.steady + self.settings.answer_ns_max()));
+        // This machine's own store always answers, if late: without its answer it would not be known what was carried out.
+        let until = self.settings.is_shared.then(|| self.now.steady + self.settings.answer_ns_max());
+        self.flights.insert(id, (flight, until));
         self.actions.push_back(Action::Store(id, op));
         id
     }
@@ -400,7 +402,7 @@ impl Member {
     fn go_on(&mut self, now: Moment) {
         self.now = now;
         self.go_on_fencing();
-        let late = self.flights.values().any(|(_, until)| *until <= now.steady);
+        let late = self.flights.values().any(|(_, until)| until.is_some_and(|until| until <= now.steady));
         if self.session.is_over() {
             // The lease that could not be revoked expires by itself.
             return if late {

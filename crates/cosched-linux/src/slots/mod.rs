@@ -263,9 +263,10 @@ fn raise_priority(priority: i32) -> Result<Ahead, String> {
 mod tests {
     use super::*;
     use crate::mechanism::{Order, Phase};
-    use crate::switch::JobSwitch;
+    use crate::switch::{JobSwitch, SwitchFiles};
     use cosched_core::Disposition;
     use rustix::io::Errno;
+    use std::sync::atomic::AtomicU32;
 
     fn is_ordinary() -> bool {
         // SAFETY: takes a number only.
@@ -307,5 +308,45 @@ mod tests {
         assert!(slots.wait_installed(Duration::from_secs(10)));
         slots.stop();
         assert_eq!(told.recv(), Ok(true));
+    }
+
+    /// Fails this many times.
+    struct Failing(Arc<AtomicU32>);
+
+    impl Mechanism for Failing {
+        fn name(&self) -> &'static str {
+            "failing"
+        }
+
+        fn order(&self) -> Order {
+            Order::OutgoingFirst
+        }
+
+        fn apply(&self, job: &JobSwitch, to: Disposition, _: u32, _: Phase) -> Result<(), Errno> {
+            match self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
+                Ok(_) => Err(Errno::BUSY),
+                Err(_) => job.set_frozen(to == Disposition::Stop),
+            }
+        }
+    }
+
+    #[test]
+    fn a_suspended_job_whose_freezer_failed_is_stopped_nevertheless() {
+        let dir = tempfile::tempdir().unwrap();
+        let freeze = dir.path().join("cgroup.freeze");
+        std::fs::write(&freeze, "0").unwrap();
+        let (weight, procs) = (None, None);
+        let files = SwitchFiles { adopted: false, freeze, idle: None, weight, procs, usage: None, tasks: None };
+        let switch = Arc::new(JobSwitch::open(1, &files).unwrap());
+        let left = Arc::new(AtomicU32::new(3));
+        let slots = SlotThread::start(SlotConfig::default(), Box::new(Failing(Arc::clone(&left)))).unwrap();
+        let entry = Entry { switch: Arc::clone(&switch), weight: 100, otherwise: Disposition::Stop };
+        slots.install(Table { jobs: vec![entry], ..Table::empty() });
+        let begin = Instant::now();
+        while !switch.is_frozen() && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(switch.is_frozen(), "{:?}, {} more would fail", slots.stats(), left.load(Relaxed));
+        assert!(slots.stats().errors >= 3);
     }
 }

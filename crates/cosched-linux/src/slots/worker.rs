@@ -25,6 +25,9 @@ use crate::probe::IdleProbe;
 use crate::switch::JobSwitch;
 use cosched_core::Disposition;
 
+/// How long after a failed write everything is written again, in nanoseconds: of a job that has no slots, such as a suspended one, no switch would.
+const RETRY_NS: u64 = 100_000_000;
+
 /// The thread's own state.
 pub(super) struct Worker {
     shared: Arc<Shared>,
@@ -49,6 +52,9 @@ pub(super) struct Worker {
     armed_ns: Option<i64>,
     beaten_at_ns: u64,
     thaws_seen: u64,
+    /// The failed writes so far, and when everything is written again because of the last ones.
+    errors_seen: u64,
+    retry_at_ns: Option<u64>,
     counting: Counting,
 }
 
@@ -74,6 +80,8 @@ impl Worker {
             armed_ns: None,
             beaten_at_ns: monotonic_ns(),
             thaws_seen,
+            errors_seen: 0,
+            retry_at_ns: None,
             counting: Counting::default(),
         })
     }
@@ -96,6 +104,7 @@ impl Worker {
             self.take_table();
             self.take_division();
             self.stamp();
+            self.retry_if_due();
             self.divide_if_due();
             self.tick_if_wanted();
             self.sleep();
@@ -451,6 +460,17 @@ impl Worker {
         }
     }
 
+    /// Files keep what was written to them, so only what failed is written again.
+    fn retry_if_due(&mut self) {
+        let (errors, now_ns) = (self.shared.counters.errors.load(Relaxed), monotonic_ns());
+        if std::mem::replace(&mut self.errors_seen, errors) < errors {
+            self.retry_at_ns.get_or_insert(now_ns + RETRY_NS);
+        }
+        if self.retry_at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some() {
+            self.apply_all_now();
+        }
+    }
+
     fn resync(&mut self) {
         self.shared.counters.resyncs.fetch_add(1, Relaxed);
         if let Some(table) = &self.table {
@@ -474,10 +494,13 @@ impl Worker {
         let now_ns = monotonic_ns();
         let beat_ns = self.beat.as_ref().map(|beat| self.beaten_at_ns + beat.lease_ns() / 4);
         let look_ns = self.boost.as_ref().and_then(|boost| boost.value.due_ns(now_ns));
-        let timeout = beat_ns.into_iter().chain(look_ns).chain(self.counting.due_ns()).min().map(|due_ns| {
-            let wait_ns = due_ns.saturating_sub(now_ns);
-            Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
-        });
+        let timeout =
+            beat_ns.into_iter().chain(look_ns).chain(self.counting.due_ns()).chain(self.retry_at_ns).min().map(
+                |due_ns| {
+                    let wait_ns = due_ns.saturating_sub(now_ns);
+                    Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
+                },
+            );
         // Without a probe or a bell the wake descriptor is used in its place.
         let wake = self.shared.wake.as_fd();
         let probe = self.probe.as_ref().map_or(wake, |probe| probe.value.as_fd());
