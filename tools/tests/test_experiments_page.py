@@ -1,28 +1,12 @@
 """experiments/page.py: a Markdown report and its charts as data in the frame of all reports."""
 
-import importlib
 import json
 import pathlib
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-EXPERIMENTS = ROOT / "experiments"
+from experiment import EXPERIMENTS, load
 
-
-def load(*names, folder=EXPERIMENTS):
-    """Modules of a folder; the experiments have modules of the same names, which are kept apart."""
-    ours = {path.stem for path in folder.glob("*.py")} - {"page", "shared"}
-    others = {name: sys.modules.pop(name) for name in ours & sys.modules.keys()}
-    sys.path[:0] = [str(folder), str(EXPERIMENTS)]
-    try:
-        return [importlib.import_module(name) for name in names]
-    finally:
-        del sys.path[:2]
-        for name in ours & sys.modules.keys():
-            del sys.modules[name]
-        sys.modules.update(others)
-
+ROOT = EXPERIMENTS.parent
 
 (page,) = load("page")
 

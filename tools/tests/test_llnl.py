@@ -7,33 +7,15 @@ import sys
 import tempfile
 import unittest
 
+from experiment import EXPERIMENTS, load
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDER = ROOT / "experiments/llnl-digital-alpha"
+FOLDER = EXPERIMENTS / "llnl-digital-alpha"
 sys.path[:0] = [str(ROOT / "tools/bench"), str(ROOT / "experiments")]
 
 import shared  # noqa: E402
 
-
-def load(name):
-    """A module of the folder: other experiments have modules of the same names."""
-    import importlib.util
-
-    before = sys.modules.get("plan")
-    sys.path.insert(0, str(FOLDER))
-    sys.modules.pop("plan", None)
-    try:
-        spec = importlib.util.spec_from_file_location(f"llnl_{name}", FOLDER / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        sys.path.remove(str(FOLDER))
-        sys.modules.pop("plan", None)
-        if before is not None:
-            sys.modules["plan"] = before
-
-
-plan, results = load("plan"), load("results")
+plan, results = load("plan", "results", folder=FOLDER)
 PUBLISHED = results.published(FOLDER / "published.csv")
 
 

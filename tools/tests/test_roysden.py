@@ -1,32 +1,13 @@
 """experiments/roysden-2004: its statistics, its statements on the paper's own tables, and the order of its runs."""
 
-import pathlib
 import random
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDER = ROOT / "experiments/roysden-2004"
-NAMES = ("plan", "stats", "results", "report")
+from experiment import EXPERIMENTS, load
 
+FOLDER = EXPERIMENTS / "roysden-2004"
 
-def load():
-    """The modules of the folder; other experiments have modules with the same names, which are kept apart."""
-    import importlib
-
-    before = {name: sys.modules.pop(name, None) for name in NAMES}
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return [importlib.import_module(name) for name in NAMES]
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name, module in before.items():
-            sys.modules.pop(name, None)
-            if module is not None:
-                sys.modules[name] = module
-
-
-plan, stats, results, report = load()
+plan, stats, results, report = load("plan", "stats", "results", "report", folder=FOLDER)
 
 
 def numbers(clock_s, user_s=2.0, system_s=0.5):

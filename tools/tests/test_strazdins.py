@@ -1,7 +1,6 @@
 """experiments/strazdins-2004: its programs, the published numbers, and one tiny real run."""
 
 import collections
-import importlib
 import json
 import pathlib
 import subprocess
@@ -10,26 +9,13 @@ import tempfile
 import tomllib
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDER = ROOT / "experiments/strazdins-2004"
+from experiment import EXPERIMENTS, load
+
+ROOT = EXPERIMENTS.parent
+FOLDER = EXPERIMENTS / "strazdins-2004"
 PROGRAM = ROOT / "target/release/cosched"
 
-
-def load(*names):
-    """Modules of the folder; other experiments have modules with the same names, which are kept apart."""
-    ours = {path.stem for path in FOLDER.glob("*.py")}
-    others = {name: sys.modules.pop(name) for name in ours & sys.modules.keys()}
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return [importlib.import_module(name) for name in names]
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in ours & sys.modules.keys():
-            del sys.modules[name]
-        sys.modules.update(others)
-
-
-claims, plan, programs, report, results = load("claims", "plan", "programs", "report", "results")
+claims, plan, programs, report, results = load("claims", "plan", "programs", "report", "results", folder=FOLDER)
 MACHINE = tomllib.loads((ROOT / "experiments/machines/bunyip.toml").read_text())
 GRIDS = [(2, 1), (2, 2), (4, 2), (4, 4), (8, 4)]
 
