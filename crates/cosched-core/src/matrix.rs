@@ -179,16 +179,16 @@ impl Matrix {
         let taken = (0..).zip(cells).filter_map(|(at, cell)| Some((at, (*cell)?)));
         let taken = taken.filter(|(_, of)| !self.alone.contains(of));
         taken.for_each(|(at, of)| gangs.entry(of).or_default().push(at));
-        let mut gangs: Vec<(JobId, Vec<u32>)> = spread(&topology, gangs).collect();
-        let move_of: BTreeSet<JobId> = gangs.iter().map(|(id, _)| *id).collect();
-        gangs.push((job, columns));
-        let widths: Vec<usize> = gangs.iter().map(|(_, columns)| columns.len()).collect();
-        let is_free = |at: usize| cells[at].is_none_or(|of| move_of.contains(&of));
-        let gathered = gather(&topology, is_free, &widths).filter(|_| !move_of.is_empty());
-        let mut gathered = gathered.unwrap_or_default();
-        let Some(new) = gathered.pop() else { return gangs.pop().map(|(_, columns)| columns).unwrap_or_default() };
-        move_of.iter().for_each(|id| self.take_out(*id));
-        gangs.iter().zip(&gathered).for_each(|((id, _), columns)| self.fill(row, columns, *id));
+        let gangs: BTreeMap<JobId, Vec<u32>> = spread(&topology, gangs).collect();
+        if gangs.is_empty() {
+            return columns;
+        }
+        let widths: Vec<usize> = gangs.values().chain([&columns]).map(Vec::len).collect();
+        let is_free = |at: usize| cells[at].is_none_or(|of| gangs.contains_key(&of));
+        let Some(mut gathered) = gather(&topology, is_free, &widths) else { return columns };
+        let new = gathered.pop().unwrap_or(columns);
+        gangs.keys().for_each(|id| self.take_out(*id));
+        gangs.keys().zip(&gathered).for_each(|(id, columns)| self.fill(row, columns, *id));
         new
     }
 

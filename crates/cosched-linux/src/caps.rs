@@ -340,15 +340,4 @@ mod tests {
         assert_eq!(limit_of(Resource::Cpu, dir.path()), Some(100_000));
         assert_eq!((quota_us(100_000), quota_us(5)), (10_000, 1000));
     }
-
-    #[test]
-    fn a_limit_anywhere_on_the_way_counts_but_that_of_the_root() {
-        let dir = tempfile::tempdir().unwrap();
-        put(
-            dir.path(),
-            &[("pids.max", "7"), ("a/pids.max", "max\n"), ("a/b/pids.max", "max\n"), ("c/pids.max", "5\n")],
-        );
-        let limited = |path: &str| crate::place::is_limited(dir.path(), Path::new(path), "pids.max");
-        assert!(!limited("/") && !limited("/a/b") && limited("/c/d/e"));
-    }
 }

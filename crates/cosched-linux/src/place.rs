@@ -220,4 +220,15 @@ mod tests {
         let hint = if has_systemd { "Delegate=yes" } else { "a cgroup of your own" };
         assert!(error.hint.contains(hint), "{error}");
     }
+
+    #[test]
+    fn a_limit_anywhere_on_the_way_counts_but_that_of_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        for (cgroup, limit) in [("", "7"), ("a", "max\n"), ("a/b", "max\n"), ("c", "5\n")] {
+            fs::create_dir_all(dir.path().join(cgroup)).unwrap();
+            fs::write(dir.path().join(cgroup).join("pids.max"), limit).unwrap();
+        }
+        let limited = |path: &str| is_limited(dir.path(), Path::new(path), "pids.max");
+        assert!(!limited("/") && !limited("/a/b") && limited("/c/d/e"));
+    }
 }

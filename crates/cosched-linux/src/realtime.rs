@@ -86,9 +86,9 @@ pub struct Pace {
 }
 
 /// See [`Pace`].
-pub const PACE_BUDGET: Duration = Duration::from_millis(100);
+const PACE_BUDGET: Duration = Duration::from_millis(100);
 /// See [`Pace`].
-pub const PACE_PERIOD: Duration = Duration::from_secs(1);
+const PACE_PERIOD: Duration = Duration::from_secs(1);
 
 impl Pace {
     /// Gives the calling thread its priority, for as long as it likes until [`limit`](Pace::limit).
