@@ -76,7 +76,7 @@ impl Drop for Ahead {
 ///
 /// The problem: a daemon that must answer and plan in time waits behind what it schedules. In the gangs' part of a slot the jobs weigh 256 times what
 /// a session does (`reserve.rs`), and a storm of forks in the daemon's own session is one of a hundred runnable processes. The rule: the thread has
-/// real-time priority for [`PACE_BUDGET`] of CPU time in each [`PACE_PERIOD`], and ordinary priority for the rest of the period: whoever floods it gets
+/// real-time priority for 100 ms of CPU time in each second, and ordinary priority for the rest of the period: whoever floods it gets
 /// no more than that. Without the right to real-time priority nothing changes.
 #[derive(Debug)]
 pub struct Pace {
