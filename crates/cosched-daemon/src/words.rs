@@ -24,6 +24,14 @@ same!(core_sharing: api::Sharing => core::Sharing, Strict, Paired, Soft);
 same!(wire_policy: core::Policy => api::Policy, Gang, Local, Pb, Dcs, Auto);
 same!(wire_sharing: core::Sharing => api::Sharing, Strict, Paired, Soft);
 
+pub(crate) fn wait_mode(wait: core::Wait) -> api::WaitMode {
+    match wait {
+        core::Wait::Busy => api::WaitMode::Busy,
+        core::Wait::SpinBlock => api::WaitMode::SpinBlock,
+        core::Wait::SpinYield => api::WaitMode::SpinYield,
+    }
+}
+
 pub(crate) fn class(class: api::Class) -> wire::Class {
     core_class(class).into()
 }

@@ -73,7 +73,7 @@ impl Node {
             closing: job.closing,
             decided: job.decided,
         };
-        self.parts.insert(id, Part::new(of));
+        self.parts.insert(id, Part::new(self.now, of));
         self.local.begin(id, scheduled);
         // Launchers begin the first attempt of a job only.
         let launcher = self.launcher_of(id).filter(|_| lead && job.attempt == 0);

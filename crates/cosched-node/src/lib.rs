@@ -9,21 +9,25 @@
 //! Source: DESIGN.md, chapter 3; the style of quinn-proto.
 
 mod act;
+mod auto;
 mod part;
 mod request;
 pub mod rights;
+mod running;
 #[cfg(test)]
 mod tests;
 mod types;
 
+pub use auto::{Waiting, Watch};
 pub use part::ENTER_GRACE_NS;
 pub use request::{ForAll, Outcome, Refusal, Request, RequestId, SIGKILL, Want, WantOfNode, asks_to_end};
 pub use rights::Whose;
-pub use types::{Action, Began, FoundPart, Input, Machine, PartOf, Why};
+pub use running::Running;
+pub use types::{Action, Began, FoundPart, Input, Machine, PartOf, Sampled, Waits, Why};
 
 use cosched_cluster::{Found, Member, Moment, Settings};
 use cosched_core::cluster::{Known, LocalConfig, LocalJob, LocalScheduler};
-use cosched_core::{JobId, Policy, Reason, Time};
+use cosched_core::{JobId, Time};
 use part::Part;
 use request::Requests;
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +39,7 @@ pub struct Node {
     machine: Machine,
     member: Member,
     local: LocalScheduler,
+    running: Running,
     parts: BTreeMap<JobId, Part>,
     requests: Requests,
     now: Moment,
@@ -45,12 +50,15 @@ impl Node {
     /// A node that has not reached its store yet, with the jobs that were found on it; those that have not ended must then be passed one by one
     /// to [`Node::find`].
     pub fn new(now: Moment, settings: Settings, local: LocalConfig, memory_bytes: u64, found: &[Found]) -> Node {
-        let machine = Machine { cpus: local.cpus, memory_bytes, is_single: local.is_single };
+        let machine =
+            Machine { cpus: local.cpus, cpus_at_a_time: local.cpus, memory_bytes, is_single: local.is_single };
+        let local = LocalScheduler::new(local);
         Node {
             name: settings.name.clone(),
             machine,
             member: Member::new(now, settings, found),
-            local: LocalScheduler::new(local),
+            running: Running::of(local.plan(), machine.cpus),
+            local,
             parts: BTreeMap::new(),
             requests: Requests::default(),
             now,
@@ -60,7 +68,7 @@ impl Node {
 
     /// A part of the last daemon that has not ended. To be called before anything else.
     pub fn find(&mut self, id: JobId, found: &FoundPart) {
-        self.parts.insert(id, Part::found(self.now.steady, found));
+        self.parts.insert(id, Part::found(self.now, found));
         self.local.begin(id, found.job);
         self.local.populated(id, found.populated);
     }
@@ -68,6 +76,12 @@ impl Node {
     /// Remembers the columns that a job had, before it is passed to [`Node::find`].
     pub fn remember_place(&mut self, id: JobId, columns: Vec<u32>) {
         self.local.remember_place(id, columns);
+    }
+
+    /// The same node, but its jobs can use no more than this number of its CPUs at a time.
+    pub fn limited_to(mut self, cpus: u32) -> Node {
+        self.machine.cpus_at_a_time = cpus;
+        self
     }
 
     /// The same node, but its local scheduler makes faulty plans, for tests ([`LocalScheduler::altered_by`]).
@@ -83,6 +97,11 @@ impl Node {
     /// The local scheduler, with the plan that the node follows.
     pub fn local(&self) -> &LocalScheduler {
         &self.local
+    }
+
+    /// The sums over the jobs of its plan.
+    pub fn running(&self) -> &Running {
+        &self.running
     }
 
     /// A job's part on this node, as it is kept for a restarted daemon.
@@ -136,7 +155,8 @@ impl Node {
             Input::LauncherGone(request) => self.launcher_gone(request),
             Input::Populated(id, populated) => self.populated(id, populated),
             Input::Over { job, attempt, end } => self.over(job, attempt, end),
-            Input::CpuTime(id, ns) => self.local.cpu_time(now.wall, id, ns),
+            Input::Sampled(id, sampled) => self.sampled(id, &sampled),
+            Input::Blocks(id, blocks) => self.blocked(id, blocks),
             Input::Clock(clock) => {
                 self.member.clock(now, clock);
                 self.local.clock(now.wall, clock.synchronised);
@@ -161,16 +181,6 @@ impl Node {
         self.member.handle_timeout(now);
         self.look_at_parts();
         self.look_at_requests();
-    }
-
-    /// The policy that auto has chosen for a job.
-    pub fn choose(&mut self, now: Moment, id: JobId, policy: Policy, reason: Reason) {
-        self.now = now;
-        if self.local.job(id).is_some_and(|job| job.spans) {
-            self.member.choice(now, id, policy.into(), reason.into());
-        } else {
-            self.local.choose(id, policy, reason);
-        }
     }
 
     /// Whether inputs have already led to actions: a job that is over has to be removed before the next input.
@@ -206,6 +216,10 @@ impl Node {
             revision: self.member.revision(),
             in_touch: self.member.is_joined(),
         });
-        self.local.settle(self.now.wall, known)
+        let is_new = self.local.settle(self.now.wall, known);
+        if is_new {
+            self.running = Running::of(self.local.plan(), self.machine.cpus);
+        }
+        is_new
     }
 }

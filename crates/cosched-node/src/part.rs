@@ -5,8 +5,10 @@
 //! or when the whole job is to end. For a job without a main process each part reports whether it has processes, and the cluster decides.
 
 use crate::Node;
+use crate::auto::Watch;
 use crate::request::Outcome;
 use crate::types::{Action, Began, FoundPart, PartOf};
+use cosched_cluster::Moment;
 use cosched_cluster::wire::{Attempt, Exit};
 use cosched_core::{JobId, Time};
 
@@ -24,6 +26,7 @@ pub(crate) struct Part {
     /// The exit status of its main process is known.
     exited: bool,
     pub(crate) populated: bool,
+    pub(crate) watch: Watch,
     /// For a job without a main process: whether the cluster was last told that it has no process here.
     told_empty: Option<bool>,
     /// Whether it was last reported as asleep.
@@ -35,12 +38,13 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn new(of: PartOf) -> Part {
+    pub(crate) fn new(now: Moment, of: PartOf) -> Part {
         Part {
             of,
             has_begun: false,
             exited: false,
             populated: false,
+            watch: Watch::new(now),
             told_empty: Some(false),
             asleep: false,
             kill_at: None,
@@ -49,17 +53,17 @@ impl Part {
     }
 
     /// A part of the last daemon. It is unknown what that daemon has reported of it.
-    pub(crate) fn found(now: Time, found: &FoundPart) -> Part {
+    pub(crate) fn found(now: Moment, found: &FoundPart) -> Part {
         let FoundPart { of, has_begun, populated, .. } = *found;
         let waits_for_main = of.lead && has_begun && !populated;
         let end_at = match (of.alike, has_begun) {
-            (true, _) => Some(now),
+            (true, _) => Some(now.steady),
             // Its launcher may be about to report the main process's exit status.
-            (false, true) => waits_for_main.then_some(now + REPORT_GRACE_NS),
-            (false, false) => (of.lead && !populated).then_some(now + ENTER_GRACE_NS),
+            (false, true) => waits_for_main.then_some(now.steady + REPORT_GRACE_NS),
+            (false, false) => (of.lead && !populated).then_some(now.steady + ENTER_GRACE_NS),
         };
         let told_empty = (!of.alike).then_some(false);
-        Part { has_begun, populated, told_empty, end_at, ..Part::new(of) }
+        Part { has_begun, populated, told_empty, end_at, ..Part::new(now, of) }
     }
 
     pub(crate) fn is_news_of_sleep(&mut self, asleep: bool) -> bool {

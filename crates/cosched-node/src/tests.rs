@@ -3,10 +3,10 @@ use crate::types::FoundPart;
 use cosched_cluster::wire::{By, Decided, Exit, Job, JobAsk, MainProcess, OnNodeLoss, WantAsk};
 use cosched_cluster::{Action as Wanted, Keys};
 use cosched_core::cluster::{Capacity, LocalAction, Part as Place};
-use cosched_core::{AgentAction, Class, NodeId};
+use cosched_core::{AgentAction, Class, NodeId, Policy, Reason};
 
-const ID: JobId = JobId(7);
-const S: u64 = 1_000_000_000;
+pub(crate) const ID: JobId = JobId(7);
+pub(crate) const S: u64 = 1_000_000_000;
 
 pub(crate) fn at(ns: u64) -> Moment {
     Moment { steady: Time(100 * S + ns), wall: Time(1_000_000 * S + ns) }
@@ -48,8 +48,19 @@ pub(crate) fn with(of: PartOf, has_begun: bool, populated: bool) -> Node {
     node
 }
 
+/// A node with two jobs that want all of its CPUs; [`ID`] has this policy.
+pub(crate) fn with_policy(policy: Policy) -> Node {
+    let mut node = node();
+    for (id, policy) in [(ID, Some(policy)), (JobId(8), None)] {
+        let job = LocalJob { policy, cpus: 2, ..job() };
+        node.find(id, &FoundPart { of: LEAD, job, has_begun: true, populated: true });
+    }
+    said(&mut node);
+    node
+}
+
 /// The host's actions, except for the store's and samples.
-fn said(node: &mut Node) -> Vec<Action> {
+pub(crate) fn said(node: &mut Node) -> Vec<Action> {
     let all = std::iter::from_fn(|| node.poll_action());
     let rest = |action: &Action| {
         !matches!(action, Action::Store(..) | Action::Sample(_) | Action::Plan | Action::Say(_) | Action::Keep(_))

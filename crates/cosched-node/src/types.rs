@@ -5,7 +5,7 @@ use cosched_cluster::store::{Key, Op};
 use cosched_cluster::wire::{Answer, Attempt, Clock, Decided, Exit, Job, PartEnd};
 use cosched_cluster::{AskId, Notice, OpId};
 use cosched_core::cluster::{LocalJob, Part, Plan};
-use cosched_core::{Flaw, JobId, PlannerError, Reason};
+use cosched_core::{Choice, Flaw, JobId, PlannerError, Reason, Seen};
 use std::sync::Arc;
 
 /// The machine's resources, and whether it is a cluster of one node.
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Machine {
     /// Its CPUs.
     pub cpus: u32,
+    /// The number of them that jobs can use at a time: a quota may be lower.
+    pub cpus_at_a_time: u32,
     /// Its memory, in bytes.
     pub memory_bytes: u64,
     /// The cluster cannot have other nodes.
@@ -58,6 +60,32 @@ pub struct Began {
     pub comes: bool,
 }
 
+/// What was read of a job.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sampled {
+    /// Its CPU time here since its start, in nanoseconds.
+    pub cpu_ns: u64,
+    /// What its processes have counted of their waits.
+    pub waits: Waits,
+    /// The part of the slots that is held back for processes outside jobs, 0 to 1.
+    pub held: f64,
+}
+
+/// What a job's processes here have counted of their waits since its start. They are the user's: any values are possible.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    /// The number of living processes that poll.
+    pub processes: u32,
+    /// Polls.
+    pub polls: u64,
+    /// Waits for messages.
+    pub waits: u64,
+    /// Time that they spun in waits.
+    pub spin_ns: u64,
+    /// Time that they were blocked in waits.
+    pub block_ns: u64,
+}
+
 /// An event on a node. Events that concern only the control plane go through [`crate::Node::tell`].
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -80,8 +108,10 @@ pub enum Input {
         /// How it ended.
         end: PartEnd,
     },
-    /// A job's CPU time here since its start, in nanoseconds.
-    CpuTime(JobId, u64),
+    /// The answer to [`Action::Sample`].
+    Sampled(JobId, Sampled),
+    /// The answer to [`Action::CountBlocks`].
+    Blocks(JobId, u64),
     /// The state of the wall clock according to the kernel; also sent when the clock was set.
     Clock(Clock),
     /// Time has passed.
@@ -164,8 +194,21 @@ pub enum Action {
     Keep(JobId),
     /// The store has lost its record of this job; the job continues.
     Forgotten(JobId),
-    /// Read a job's CPU time, and send [`Input::CpuTime`].
+    /// Read a job's CPU time and how it waits, and send [`Input::Sampled`].
     Sample(JobId),
+    /// Send, as [`Input::Blocks`], how often a job's threads have given up their CPUs by themselves since the last such action.
+    CountBlocks(JobId),
+    /// What [`crate::Node::waiting`] says of some jobs has changed.
+    OrderWaits,
+    /// Auto has chosen another policy for a job; for the log and for users.
+    Chose {
+        /// The job.
+        job: JobId,
+        /// The choice.
+        choice: Choice,
+        /// What it did in the last window.
+        seen: Seen,
+    },
     /// A gang uses no CPU here (`true`), or uses it again.
     Sleeps {
         /// The job.

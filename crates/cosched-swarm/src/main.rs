@@ -163,10 +163,10 @@ fn tell(args: &Args, outcome: &Outcome) -> String {
 
 fn sum(total: &Total) -> String {
     let Total { seeds, first, last, failures, counts, simulated_h, wall_s, .. } = total;
-    let Counts { jobs, plans, slots, asks, faults, conflicts, .. } = counts;
+    let Counts { jobs, plans, slots, asks, faults, conflicts, chosen, .. } = counts;
     format!(
         "{seeds} seeds ({first} to {last}) in {wall_s:.0} s, {} failed: {jobs} jobs, {plans} plans, {slots} slots, {asks} \
-         requests, {faults} faults, {conflicts} conflicts, {simulated_h:.1} h of simulated time\nquiet clusters: at most {} \
+         requests, {faults} faults, {conflicts} conflicts, {chosen} choices of auto, {simulated_h:.1} h of simulated time\nquiet clusters: at most {} \
          renewals and {} other operations in an hour",
         failures.len(),
         total.renewals_per_h_max,

@@ -57,6 +57,7 @@ impl Total {
         sum.slots += one.slots;
         sum.conflicts += one.conflicts;
         sum.missed += one.missed;
+        sum.chosen += one.chosen;
         sum.asks += one.asks;
         sum.faults += one.faults;
         self.simulated_h += outcome.simulated_ns as f64 / 3.6e12;

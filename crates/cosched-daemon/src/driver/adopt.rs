@@ -10,7 +10,7 @@ use crate::refuse::{Answer, internal, refuse};
 use crate::rights::Peer;
 use crate::users::user_name;
 use cosched_api::{Adopt, ErrorBody, ErrorCode, Job, JobRequest, OnNodeLoss};
-use cosched_core::{Disposition, JobId, Plan, SlotShare, Standing};
+use cosched_core::{Disposition, JobId, SlotShare, Standing};
 use cosched_linux::adopt::Adoptee;
 use cosched_linux::family::{family, too_many};
 use cosched_linux::process::{self, Held};
@@ -95,8 +95,8 @@ pub(super) fn fills_nothing(entry: &mut Entry) {
 }
 
 /// Whether a job has no turn until further notice: its user has suspended it, or it waits for memory.
-fn stands_still(plan: &Plan, id: u64, suspended: bool) -> bool {
-    plan.jobs.get(&JobId(id)).map_or(suspended, |job| job.standing == Standing::Suspended)
+fn stands_still(planned: Option<Standing>, suspended: bool) -> bool {
+    planned.map_or(suspended, |standing| standing == Standing::Suspended)
 }
 
 /// Checks whether the rest of the request contradicts an adoption.
@@ -170,7 +170,8 @@ impl Driver {
     /// The signs of life of adopted services that stand still come from here.
     pub(super) fn heed_watchdogs(&mut self) {
         let records = self.live.keys().filter_map(|id| self.state.jobs.get(id));
-        let stopped = records.filter(|record| stands_still(&self.plan, record.id, record.suspended));
+        let planned = |id| self.plan.jobs.get(&JobId(id)).map(|job| job.standing);
+        let stopped = records.filter(|record| stands_still(planned(record.id), record.suspended));
         let cgroups = stopped.filter_map(|record| record.adopted.as_ref()?.cgroup.as_ref());
         self.machinery.watchdogs.set(cgroups.map(PathBuf::from).collect());
     }
@@ -518,9 +519,8 @@ mod tests {
 
     #[test]
     fn what_waits_for_memory_stands_still_though_nobody_has_suspended_it() {
-        let planned = |standing| super::super::running::tests::plan(&[(1, cosched_core::Policy::Gang, standing, 100)]);
-        assert!(stands_still(&planned(Standing::Suspended), 1, false));
-        assert!(!stands_still(&planned(Standing::Scheduled), 1, true), "resumed");
-        assert!(stands_still(&planned(Standing::Scheduled), 2, true), "not planned yet");
+        assert!(stands_still(Some(Standing::Suspended), false));
+        assert!(!stands_still(Some(Standing::Scheduled), true), "resumed");
+        assert!(stands_still(None, true), "not planned yet");
     }
 }

@@ -146,7 +146,6 @@ impl Driver {
         let held_before = self.clock.holds().map(str::to_owned);
         let stepped = self.clock.look(self.plan.slot_length_ns).is_some();
         if stepped {
-            self.live.values_mut().for_each(|live| live.chosen.discard_window());
             self.look_at_calendar(true);
         }
         self.tell_clock();

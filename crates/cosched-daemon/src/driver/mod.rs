@@ -7,7 +7,6 @@
 mod adopt;
 mod annex;
 mod answer;
-mod auto;
 mod boost;
 mod caps;
 mod change;
@@ -26,7 +25,6 @@ mod places;
 mod quota;
 mod recover;
 mod register;
-mod running;
 mod samples;
 mod shares;
 mod signals;
@@ -58,14 +56,12 @@ use crate::store::{Settings, State, Store};
 use crate::waitpage::WaitPage;
 use crate::watchdogs::Watchdogs;
 use anyhow::Context;
-use auto::Choice;
 use cluster::Cluster;
 use cosched_api::{Job, Warning};
 use cosched_cluster::wire::Attempt;
 use cosched_core::{JobId, Plan, Table, Time};
-use cosched_linux::{EndWatch, JobCgroup, SlotThread, Tree};
-use cosched_node::Input;
-use running::Running;
+use cosched_linux::{Blocks, EndWatch, JobCgroup, SlotThread, Tree};
+use cosched_node::{Input, Running, Sampled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -175,10 +171,8 @@ struct Live {
     place: places::Place,
     /// The page shared by its processes and the daemon, when they have the wait library.
     page: Option<WaitPage>,
-    /// The number of its processes that poll, at the last count.
-    polling: u32,
-    /// The choice of `auto` for it.
-    chosen: Choice,
+    /// How often its threads have blocked.
+    blocks: Blocks,
     /// The number of processes that were registered into it since this daemon has known it.
     registered: u32,
     /// Its last process ended while no daemon ran.
@@ -199,7 +193,7 @@ pub(crate) struct Driver {
     watch_ready: AsyncFd<OwnedFd>,
     /// The plan in force on this node.
     plan: Arc<Plan>,
-    /// The plan's sums.
+    /// Its sums.
     running: Running,
     /// The plan is not in the slot thread's table yet.
     plan_is_new: bool,
@@ -250,7 +244,6 @@ impl Driver {
         machinery: Machinery,
         calls: mpsc::Sender<Call>,
     ) -> anyhow::Result<Driver> {
-        let cpus = identity.cpus.len() as u32;
         let settings = Settings { starts: state.settings.starts + 1, ..state.settings.clone() };
         let counted = store.settings(&mut state, settings);
         counted
@@ -282,8 +275,8 @@ impl Driver {
             machinery,
             watch_ready: pollable(&watch)?,
             watch,
-            running: Running::of(&plan, cpus),
             plan,
+            running: *cluster.node.running(),
             plan_is_new: false,
             over: Vec::new(),
             mechanism_is_stale: false,
@@ -418,7 +411,7 @@ impl Driver {
         self.count_dues();
         let plan = Arc::clone(self.cluster.node.local().plan());
         self.mechanism_is_stale |= plan.sharing != self.plan.sharing;
-        self.running = Running::of(&plan, self.identity.cpus.len() as u32);
+        self.running = *self.cluster.node.running();
         (self.plan, self.plan_is_new) = (plan, true);
     }
 
@@ -442,10 +435,10 @@ impl Driver {
     /// The node requests a sample of a job's CPU time.
     fn take_sample(&mut self, job: JobId) {
         if let Some(cpu_time_ns) = self.sample(job.0) {
-            self.running.hold(self.held_part());
             self.count_share(job.0, cpu_time_ns);
-            self.cluster.handle(Input::CpuTime(job, cpu_time_ns));
-            self.judge(job.0, cpu_time_ns);
+            let waits = self.live.get(&job.0).map(Live::waits).unwrap_or_default();
+            let sampled = Sampled { cpu_ns: cpu_time_ns, waits, held: self.held_part() };
+            self.cluster.handle(Input::Sampled(job, sampled));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The resources of a new job on this node: a process that may become one, cgroups, a place in the plan.
 
 use super::adopt::Adoption;
-use super::auto::Choice;
 use super::places::Place;
 use super::{Driver, Live, adopt};
 use crate::record::{ALONE, Record};
@@ -13,7 +12,7 @@ use cosched_api::{ErrorBody, JobRequest};
 use cosched_core::SlotShare;
 use cosched_core::cluster::LocalJob;
 use cosched_linux::process::{self, Held};
-use cosched_linux::{JobCgroup, Origin};
+use cosched_linux::{Blocks, JobCgroup, Origin};
 use cosched_node::ENTER_GRACE_NS;
 use std::io;
 use tokio::time::Instant;
@@ -168,8 +167,7 @@ impl Live {
             dropped: false,
             ledger: super::shares::Ledger::default(),
             page: None,
-            polling: 0,
-            chosen: Choice::default(),
+            blocks: Blocks::default(),
             unseen: false,
             registered: u32::from(record.pid != 0),
         }

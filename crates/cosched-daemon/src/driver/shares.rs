@@ -4,9 +4,9 @@
 //! half. So a change shows within seconds, and single slots do not.
 
 use super::Driver;
-use super::running::Running;
 use crate::clock::now;
 use cosched_core::{JobId, Plan, Standing, Time};
+use cosched_node::Running;
 use tokio::time::Instant;
 
 /// After this time a part counts half.
@@ -28,7 +28,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Counts the time that the plan in force until now offered to the job.
-    fn count_due(&mut self, plan: &Plan, job: JobId, running: &Running) {
+    fn count_due(&mut self, plan: &Plan, job: JobId, running: &Running, held: f64) {
         let to = Instant::now();
         let Some(from) = self.due_to.replace(to) else { return };
         if plan.jobs.get(&job).is_none_or(|planned| planned.standing != Standing::Scheduled) {
@@ -37,7 +37,7 @@ impl Ledger {
         // The wall clock may have been set meanwhile: only the length of the interval counts.
         let interval_ns = to.duration_since(from).as_nanos() as u64;
         let since = Time(now().0.saturating_sub(interval_ns));
-        self.new_due_ns += running.offered_ns(plan, job, since, interval_ns);
+        self.new_due_ns += running.offered_ns(plan, job, since, interval_ns, held);
     }
 
     /// Counts the CPU time used since the last sample, and closes the interval.
@@ -62,15 +62,17 @@ impl Ledger {
 impl Driver {
     /// To be called before another plan is in force: counts the time that the present one offered.
     pub(super) fn count_dues(&mut self) {
+        let held = self.held_part();
         for (id, live) in &mut self.live {
-            live.ledger.count_due(&self.plan, JobId(*id), &self.running);
+            live.ledger.count_due(&self.plan, JobId(*id), &self.running, held);
         }
     }
 
     /// Handles a sample of a job's CPU time.
     pub(super) fn count_share(&mut self, id: u64, cpu_time_ns: u64) {
+        let held = self.held_part();
         let Some(live) = self.live.get_mut(&id) else { return };
-        live.ledger.count_due(&self.plan, JobId(id), &self.running);
+        live.ledger.count_due(&self.plan, JobId(id), &self.running, held);
         live.ledger.count_received(cpu_time_ns);
     }
 }

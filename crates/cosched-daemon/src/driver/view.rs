@@ -70,7 +70,7 @@ impl Driver {
             share_max: record.share_permille.map(words::api_share),
             cgroup: live.map(|l| l.cgroup.v2_path_relative().display().to_string()).unwrap_or_default(),
             waiting: self.view_waiting(record, live),
-            chosen: live.filter(|_| planned.is_some_and(|p| p.auto && p.slot_share.is_none())).map(|l| l.chosen.view()),
+            chosen: planned.filter(|p| p.auto && p.slot_share.is_none()).and_then(|_| self.view_choice(record.id)),
             share_due: shares.map(|(due, _)| due),
             share_received: shares.map(|(_, received)| received),
             cgroups: live.iter().flat_map(|l| l.cgroup.annexes()).map(|of| annex::shown(&of)).collect(),

@@ -1,12 +1,24 @@
 //! How the processes of jobs wait: the orders to them, and their counters.
 
 use super::{Driver, Live};
+use crate::clock::unix_ms;
 use crate::record::Record;
 use crate::refuse::{Answer, unsupported};
-use crate::waitpage::{Orders, WaitPage};
-use cosched_api::{JobWaiting, WaitMode, Waiting};
+use crate::waitpage::{Counts, Orders, WaitPage};
+use crate::words;
+use cosched_api::{Chosen, JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
-use cosched_core::{GANG_SPIN_NS, JobId, Policy, Standing};
+use cosched_core::{Choice, JobId, Seen, Standing};
+use cosched_node::{Input, Waits};
+
+impl Live {
+    /// What its processes have counted of their waits.
+    pub(super) fn waits(&self) -> Waits {
+        let counts = self.page.as_ref().map(WaitPage::read).unwrap_or_default();
+        let Counts { processes, polls, waits, spin_ns, block_ns, .. } = counts;
+        Waits { processes, polls, waits, spin_ns, block_ns }
+    }
+}
 
 impl Driver {
     /// Makes the page of a job whose processes will have the wait library.
@@ -41,8 +53,6 @@ impl Driver {
     /// Orders each job's way of waiting under the present plan.
     pub(super) fn order_waits(&mut self) {
         let cpus = self.identity.cpus_at_a_time;
-        // The number of rivals is reduced to 0 or 1: otherwise all pages would be written whenever a job begins or ends.
-        let rivals = self.running.rivals().min(1);
         let mut ticks_changed = false;
         for (id, live) in &mut self.live {
             let Some(record) = self.state.jobs.get(id) else { continue };
@@ -50,23 +60,10 @@ impl Driver {
             let planned = self.plan.jobs.get(&JobId(*id));
             let ticks = asked.mode == WaitMode::Micro && planned.is_some_and(|job| job.standing == Standing::Scheduled);
             ticks_changed |= live.cgroup.switch_handle().want_ticks(ticks);
-            let auto = planned.is_some_and(|planned| planned.auto);
-            let crowded = live.polling > cpus;
-            // A policy requested by name means what it means in the literature. Otherwise a job's own processes yield to each other when there are
-            // more of them than CPUs; those of a single job that fits spin all the same, which they find out by themselves.
-            let chosen = match () {
-                () if auto && !crowded => live.chosen.mode(),
-                () if auto || (record.own_policy.is_none() && (crowded || rivals == 0)) => WaitMode::SpinBlock,
-                () => WaitMode::Busy,
-            };
-            // A gang's processes have their slots for themselves: if there are more of them than CPUs, they compete only with each other.
-            let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
-            let rivals = if gang && crowded { 0 } else { rivals };
-            let gang = gang && auto && rivals > 0;
             if let Some(page) = &mut live.page {
-                let spin_us = asked.spin_us.or(gang.then_some((GANG_SPIN_NS / 1000) as u32));
-                let asked = Waiting { spin_us, ..asked };
-                page.order(orders(asked, chosen, rivals, cpus));
+                let waits = self.cluster.node.waiting(JobId(*id));
+                let spin_us = asked.spin_us.or(waits.spin_ns.map(|ns| (ns / 1000) as u32));
+                page.order(orders(Waiting { spin_us, ..asked }, words::wait_mode(waits.wait), waits.rivals, cpus));
             }
         }
         if ticks_changed && let Err(e) = self.machinery.slots.heed_ticks(&self.identity.cpus) {
@@ -85,6 +82,34 @@ impl Driver {
             "the daemon has no real-time priority (`cosched status` says why)",
             "Choose another way to wait, or give the daemon real-time priority.",
         ))
+    }
+
+    /// The node wants to know how often a job's threads have blocked since the last such question.
+    pub(super) fn count_blocks(&mut self, job: JobId) {
+        if let Some(live) = self.live.get_mut(&job.0) {
+            let blocks = live.blocks.look(&live.cgroup);
+            self.cluster.handle(Input::Blocks(job, blocks));
+        }
+    }
+
+    /// Auto has chosen another policy for a job.
+    pub(super) fn chose(&mut self, job: JobId, choice: Choice, seen: &Seen) {
+        let told = format!("{}: {}", words::wire_policy(choice.policy).name(), choice.reason);
+        tracing::info!(id = job.0, to = told, ?seen, "auto");
+        self.remember(job.0, |record| record.event(unix_ms(), "auto", told));
+    }
+
+    /// What auto has chosen for a job.
+    pub(super) fn view_choice(&self, id: u64) -> Option<Chosen> {
+        let watch = self.cluster.node.watch(JobId(id))?;
+        let choice = watch.choice();
+        Some(Chosen {
+            policy: words::wire_policy(choice.policy),
+            mode: words::wait_mode(choice.wait),
+            since_unix_ms: watch.since.0 / 1_000_000,
+            why: choice.reason.to_string(),
+            changes: watch.changes,
+        })
     }
 
     /// How a job's processes wait, with the newest counts.

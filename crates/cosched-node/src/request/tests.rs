@@ -60,7 +60,8 @@ impl Lab {
                 | Action::Plan
                 | Action::Uses(_)
                 | Action::Keep(_)
-                | Action::Sample(_) => (),
+                | Action::Sample(_)
+                | Action::CountBlocks(_) => (),
                 other => said.push(other),
             }
         }

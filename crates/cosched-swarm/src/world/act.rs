@@ -8,7 +8,7 @@ use cosched_cluster::wire::{Attempt, Job, PartEnd};
 use cosched_cluster::{Member, Moment, Notice};
 use cosched_core::cluster::{Part, Stage, State};
 use cosched_core::{Disposition, JobId};
-use cosched_node::{Action, Began, Input, Node, SIGKILL};
+use cosched_node::{Action, Began, Input, Node, SIGKILL, Sampled, Waits};
 use std::collections::VecDeque;
 
 impl World {
@@ -196,20 +196,13 @@ impl World {
                 }
             }
             Action::Behind(many) => self.hosts[node].behind = many,
-            Action::Say(notice) => {
-                self.counts.conflicts += u64::from(notice == Notice::Conflict);
-                if let Notice::Unsound(why) = &notice {
-                    self.see(&Seen::Unsound { node, why });
-                }
-                self.hosts[node].notices.push(notice);
-            }
+            Action::Say(notice) => self.says(node, notice),
             Action::Missed { .. } => self.counts.missed += 1,
-            Action::Sample(job) => {
-                let part = self.hosts[node].processes.parts.get(&job).filter(|part| !part.ended);
-                if let Some(used) = part.map(|part| part.cpu_ns) {
-                    self.reply(node, Input::CpuTime(job, used));
-                }
+            Action::Sample(job) => self.samples(node, job),
+            Action::CountBlocks(job) => {
+                self.reply(node, Input::Blocks(job, if job.0 % 3 == 1 { 1_000_000 } else { 0 }))
             }
+            Action::Chose { .. } => self.counts.chosen += 1,
             Action::Unsound(flaw) => self.see(&Seen::Unsound { node, why: &flaw.to_string() }),
             Action::Refused(_, why) => self.see(&Seen::Unsound { node, why: &why.to_string() }),
             Action::Forgotten(job) => {
@@ -217,7 +210,27 @@ impl World {
                 part.into_iter().for_each(|part| part.forgotten = true);
             }
             Action::Withdraw(key) => self.withdraws(key),
-            Action::Release(_) | Action::Taken(_) | Action::Plan | Action::Sleeps { .. } | Action::Dropped { .. } => (),
+            Action::Release(_)
+            | Action::Taken(_)
+            | Action::Plan
+            | Action::OrderWaits
+            | Action::Sleeps { .. }
+            | Action::Dropped { .. } => (),
+        }
+    }
+
+    fn says(&mut self, node: usize, notice: Notice) {
+        self.counts.conflicts += u64::from(notice == Notice::Conflict);
+        if let Notice::Unsound(why) = &notice {
+            self.see(&Seen::Unsound { node, why });
+        }
+        self.hosts[node].notices.push(notice);
+    }
+
+    fn samples(&mut self, node: usize, job: JobId) {
+        let part = self.hosts[node].processes.parts.get(&job).filter(|part| !part.ended);
+        if let Some(cpu_ns) = part.map(|part| part.cpu_ns) {
+            self.reply(node, Input::Sampled(job, Sampled { cpu_ns, waits: waits_of(job, cpu_ns), held: 0.0 }));
         }
     }
 
@@ -380,6 +393,16 @@ fn waits(state: &State, id: JobId) -> bool {
     state.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)))
 }
 
+/// How a program waits, for auto: of three jobs one spins unseen, one blocks by itself very often, and one is blocked in observed waits
+/// half of its time.
+fn waits_of(job: JobId, cpu_ns: u64) -> Waits {
+    let waits = cpu_ns / 1_000_000;
+    match job.0 % 3 {
+        2 => Waits { processes: 1, polls: waits, waits, spin_ns: cpu_ns / 2, block_ns: cpu_ns },
+        _ => Waits::default(),
+    }
+}
+
 /// An action as a line of the log; `None` for the uninteresting ones.
 fn text_of(action: &Action) -> Option<String> {
     Some(match action {
@@ -394,7 +417,7 @@ fn text_of(action: &Action) -> Option<String> {
             format!("txn {}: {}", id.0, ops.join(" "))
         }
         Action::Store(id, op) => format!("op {}: {op:?}", id.0),
-        Action::Sample(_) | Action::Plan => return None,
+        Action::Sample(_) | Action::CountBlocks(_) | Action::Plan => return None,
         Action::Uses(plan) => format!("uses generation {}, {} turns", plan.generation, plan.turns.len()),
         Action::Begin { job, part, .. } => {
             format!("begins job {}, life {}, {} CPUs", job.id, job.attempt, part.cpus)

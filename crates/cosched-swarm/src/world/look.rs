@@ -38,6 +38,8 @@ pub struct Counts {
     pub conflicts: u64,
     /// Plans that a node saw too late.
     pub missed: u64,
+    /// Policies that auto has chosen for jobs.
+    pub chosen: u64,
     /// Requests of users.
     pub asks: u64,
     /// Faults.

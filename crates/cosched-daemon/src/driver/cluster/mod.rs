@@ -145,7 +145,8 @@ impl Cluster {
         let found = |record| Some(Found { fence_at: fence::found(&left, record, moment), ..found(record)? });
         let found: Vec<Found> = state.jobs.values().filter_map(found).collect();
         let fences = settings.fences;
-        let mut node = Node::new(moment, settings, local(of, identity, state, shares), memory_bytes, &found);
+        let mut node = Node::new(moment, settings, local(of, identity, state, shares), memory_bytes, &found)
+            .limited_to(identity.cpus_at_a_time);
         let is_all = |record: &&Record| record.ended() && !record.lost;
         for record in state.jobs.values().filter(is_all) {
             if let Some(part) = record.part.filter(|part| !part.spans) {

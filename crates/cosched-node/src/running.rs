@@ -4,9 +4,9 @@ use cosched_core::{JobId, Plan, Standing, Time};
 
 /// The jobs that take part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Running {
+pub struct Running {
     /// The number of jobs.
-    pub(super) jobs: u32,
+    pub jobs: u32,
     /// The CPUs that they use at a time, in total.
     cpus: u32,
     weights: u64,
@@ -14,13 +14,11 @@ pub(super) struct Running {
     local_weights: u64,
     /// The CPUs of the machine.
     machine_cpus: u32,
-    /// The part of the slots that is held back for processes outside jobs, 0 to 1.
-    held: f64,
 }
 
 impl Running {
     /// The sums of a plan on a machine with this number of CPUs.
-    pub(super) fn of(plan: &Plan, machine_cpus: u32) -> Running {
+    pub(crate) fn of(plan: &Plan, machine_cpus: u32) -> Running {
         let mut sum = Running { machine_cpus, ..Running::default() };
         for job in plan.jobs.values().filter(|job| job.standing == Standing::Scheduled) {
             sum.jobs += 1;
@@ -32,23 +30,19 @@ impl Running {
     }
 
     /// The number of other jobs with which each one has to share: 0 while all running jobs fit side by side.
-    pub(super) fn rivals(&self) -> u32 {
+    pub fn rivals(&self) -> u32 {
         if self.cpus <= self.machine_cpus { 0 } else { self.jobs.saturating_sub(1) }
     }
 
-    /// Sets the part of the slots that is held back.
-    pub(super) fn hold(&mut self, part: f64) {
-        self.held = part;
-    }
-
-    /// The CPU time that the plan offers to a job in an interval: that of its slots, less the part of local jobs, or its part by weight.
-    pub(super) fn offered_ns(&self, plan: &Plan, job: JobId, since: Time, interval_ns: u64) -> u64 {
+    /// The CPU time that the plan offers to a job in an interval: that of its slots, less the part of local jobs and that which is held back for
+    /// processes outside jobs, 0 to 1; or its part by weight.
+    pub fn offered_ns(&self, plan: &Plan, job: JobId, since: Time, interval_ns: u64, held: f64) -> u64 {
         let Some(planned) = plan.jobs.get(&job) else { return 0 };
         let (wanted, own) = (u64::from(planned.cpus) * interval_ns, u64::from(planned.weight));
         match plan.share(job) {
             Some(_) => {
                 let slots_ns = u64::from(planned.cpus) * plan.owned_ns(job, since, since + interval_ns);
-                let slots_ns = (slots_ns as f64 * (1.0 - self.held)) as u64;
+                let slots_ns = (slots_ns as f64 * (1.0 - held)) as u64;
                 let all = (own + self.local_weights).max(1);
                 (u128::from(slots_ns) * u128::from(own) / u128::from(all)) as u64
             }
@@ -58,12 +52,12 @@ impl Running {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use cosched_core::{Class, Matrix, PlannedJob, Policy, Sharing};
 
     /// Jobs given by CPUs, policy, standing and weight, on a machine without turns.
-    pub(crate) fn plan(jobs: &[(u32, Policy, Standing, u32)]) -> Plan {
+    fn plan(jobs: &[(u32, Policy, Standing, u32)]) -> Plan {
         let job = |(cpus, policy, standing, weight)| PlannedJob {
             class: Class::Batch,
             policy,
@@ -111,10 +105,10 @@ pub(super) mod tests {
         let scheduled = |cpus, weight| (cpus, Policy::Local, Standing::Scheduled, weight);
         let plan = plan(&[scheduled(4, 100), scheduled(4, 300), scheduled(1, 100)]);
         let running = Running::of(&plan, 4);
-        let offered = |id| running.offered_ns(&plan, JobId(id), Time(0), 1000);
+        let offered = |id| running.offered_ns(&plan, JobId(id), Time(0), 1000, 0.0);
         assert_eq!([1, 2, 3].map(offered), [800, 2400, 800]);
         assert_eq!(offered(9), 0, "no such job");
-        let alone = Running::of(&super::tests::plan(&[scheduled(1, 100)]), 4);
-        assert_eq!(alone.offered_ns(&plan, JobId(3), Time(0), 1000), 1000);
+        let alone = Running::of(&self::plan(&[scheduled(1, 100)]), 4);
+        assert_eq!(alone.offered_ns(&plan, JobId(3), Time(0), 1000, 0.0), 1000);
     }
 }
