@@ -1,6 +1,7 @@
 //! Process trees that become a job without having a cgroup of their own: they are moved into the job's, and back.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::descent::walk;
@@ -64,7 +65,7 @@ impl Tree {
                     .into());
                 }
                 may(pid)?;
-                if is_new && own != origin {
+                if is_new && self.without_jobs(own.clone(), &origin) != origin {
                     let why = format!("its descendant {pid} is in another cgroup than it is");
                     return Err(problem(why, "Adopt the cgroups themselves (`--cgroup`).").into());
                 }
@@ -84,6 +85,18 @@ impl Tree {
             }
         }
         Err(problem("they fork faster than they can be moved".into(), "Stop them (SIGSTOP) until it is a job.").into())
+    }
+
+    /// The cgroups of a process, with `origin`'s in place of a job's: the child of a process that is just being moved, v1 hierarchies first, is born in
+    /// some of each.
+    fn without_jobs(&self, own: Origin, origin: &Origin) -> Origin {
+        let moved = |dir: &Option<PathBuf>, is_job: &dyn Fn(&Path) -> bool| dir.as_deref().is_some_and(is_job);
+        Origin {
+            cpu: if moved(&own.cpu, &|dir| self.is_job_cpu(dir)) { origin.cpu.clone() } else { own.cpu },
+            memory: if moved(&own.memory, &|dir| self.is_job_path(dir)) { origin.memory.clone() } else { own.memory },
+            pids: if moved(&own.pids, &|dir| self.is_job_pids(dir)) { origin.pids.clone() } else { own.pids },
+            v2: own.v2,
+        }
     }
 
     /// Moves all processes of `job` to the origin of its first one, until none is left.

@@ -262,6 +262,11 @@ impl Tree {
         is_below(self.layout.memory_mount.as_ref(), self.memory_dir.as_ref(), memory)
     }
 
+    /// The same for the v1 cpu hierarchy.
+    pub(crate) fn is_job_cpu(&self, cpu: &Path) -> bool {
+        is_below(self.layout.cpu_mount.as_ref(), self.cpu_dir.as_ref(), cpu)
+    }
+
     /// The same for the v1 cpuset hierarchy.
     pub(crate) fn is_job_cpuset(&self, cpuset: &Path) -> bool {
         is_below(self.layout.cpuset_mount.as_ref(), self.cpuset_dir.as_ref(), cpuset)

@@ -3,14 +3,17 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use cosched_core::Disposition;
 use cosched_linux::confine::Move;
 use cosched_linux::cpulist;
 use cosched_linux::endwatch::EndWatch;
+use cosched_linux::family::family;
 use cosched_linux::mechanism::Phase;
+use cosched_linux::process::Held;
 use cosched_linux::thaw::ThawPaths;
-use cosched_linux::{Layout, TreeError, mechanism};
+use cosched_linux::{Layout, Origin, TreeError, mechanism};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -132,6 +135,29 @@ fn a_process_that_has_gone_cannot_be_attached() {
     child.wait().unwrap();
     let error = job.attach(child.id() as i32).unwrap_err().to_string();
     assert!(error.contains("ended already"), "{error}");
+}
+
+#[test]
+fn a_child_born_while_its_parent_was_moved_comes_along() {
+    let Some(scene) = Scene::new() else { return };
+    let job = scene.tree.create_job(1).unwrap();
+    let mut parent = crate::support::spawn(&["sh", "-c", "sleep 1000 & wait"]);
+    let held = Held::open(parent.id() as i32).unwrap();
+    assert!(within(|| family(held.pid()).is_some_and(|family| family.len() == 2)));
+    let child = family(held.pid()).unwrap()[1];
+    // As it is born then: in the job, but for the v2 hierarchy, which comes last.
+    let origin = Origin::of(child).unwrap();
+    job.attach(child).unwrap();
+    let v2 = Layout::detect().unwrap().v2_mount.join(origin.v2.strip_prefix("/").unwrap());
+    fs::write(v2.join("cgroup.procs"), child.to_string()).unwrap();
+    let moved = scene.tree.attach_family(&job, &held, Duration::from_secs(20), |_| Ok(()));
+    let count = job.count();
+    for pid in [child, held.pid()] {
+        cosched_linux::process::send_signal(pid, libc::SIGKILL);
+    }
+    parent.wait().unwrap();
+    moved.unwrap();
+    assert_eq!(count.unwrap(), 2);
 }
 
 #[test]
