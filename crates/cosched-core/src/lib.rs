@@ -38,7 +38,7 @@ pub use policy::SLOT_LENGTH_NS;
 pub use policy::auto::{Auto, AutoConfig, Choice, GANG_SPIN_NS, Seen};
 pub use policy::boost::{Boost, BoostConfig, BoostView, Booster};
 pub use policy::dynamic::{Endpoint, Heuristic, Look, OnArrival, Wait, boost_candidate, interrupts, yield_level};
-pub use policy::fill::fill_pays;
+pub use policy::fill;
 pub use policy::gang::next_row;
 pub use policy::held::{Held, HeldPart};
 pub use policy::neighbours::{Neighbour, Ours, phase};

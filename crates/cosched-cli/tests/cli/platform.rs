@@ -111,7 +111,8 @@ fn batsim_workloads_run_and_are_written() {
     assert_eq!(output.status.code(), Some(6), "{}", text(&output.stderr));
 }
 
-/// What the general engine gave before it knew platforms: times, events, messages and switches of 24 jobs, as FNV-1a.
+/// What the general engine gave before it knew platforms: times, events, messages and switches of 24 jobs, as FNV-1a. That of `live` is from when it began to
+/// fill idle CPUs by the rule of live nodes (its tests compute what that gives by hand).
 const BEFORE: [(&str, u64); 16] = [
     ("GS", 0xe7733eb22bb22e2c),
     ("Local", 0xa8c991404c1f85ce),
@@ -126,7 +127,7 @@ const BEFORE: [(&str, u64); 16] = [
     ("paired-gang", 0x8d9cf912eb0d7c5b),
     ("soft-gang", 0xc856e51fe10a67a3),
     ("auto", 0x5fbbbe5229e027ef),
-    ("live", 0xad4b527ac626a04e),
+    ("live", 0xe624a516e6d19189),
     ("FCFS", 0xcc0199efd682aaff),
     ("EASY", 0x63626753544c8211),
 ];

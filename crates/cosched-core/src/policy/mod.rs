@@ -4,7 +4,7 @@ pub(crate) mod auto;
 pub(crate) mod boost;
 pub(crate) mod columns;
 pub(crate) mod dynamic;
-pub(crate) mod fill;
+pub mod fill;
 pub(crate) mod gang;
 pub(crate) mod held;
 pub(crate) mod local;

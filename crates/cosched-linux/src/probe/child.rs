@@ -10,6 +10,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{CpuSet, futex, sched_setaffinity, sched_yield};
 
+use cosched_core::fill::{LOOK_NS, SETTLE_NS};
+
 use super::Page;
 use crate::observe::{cpus_allowed, monotonic_ns};
 use crate::process::inherited;
@@ -17,13 +19,8 @@ use crate::shared::SharedPage;
 
 /// If the probe was queued for longer than this at its wake-up or while it yields, another process has run.
 const GAP_NS: u64 = 30_000;
-/// If no process wanted the CPU for this long, it is idle.
-const IDLE_NS: u64 = 50_000;
 /// The minimum number of yields in that time, in case the hypervisor takes the time for itself.
 const OFFERS_MIN: u32 = 10;
-
-/// A CPU that is idle for this long after a switch may only wait for the incoming gang: of 16 CPUs the last one had it after 0.7 ms (p99).
-const SETTLE_NS: u64 = 500_000;
 
 /// The probe: `args` are the descriptors of the daemon's pidfd, the page and the event. Returns when the daemon has ended.
 pub(crate) fn probe_main(args: &[OsString]) -> Result<(), String> {
@@ -95,7 +92,7 @@ fn is_idle(page: &SharedPage<Page>, queue: &Queue) -> bool {
     let before_ns = queue.waited_ns();
     let start_ns = monotonic_ns();
     let (mut last_ns, mut longest_ns, mut offers) = (start_ns, 0, 0);
-    while last_ns - start_ns < IDLE_NS || offers < OFFERS_MIN {
+    while last_ns - start_ns < LOOK_NS || offers < OFFERS_MIN {
         sched_yield();
         let now_ns = monotonic_ns();
         longest_ns = longest_ns.max(now_ns - last_ns);

@@ -30,11 +30,6 @@ use crate::realtime::ordinarily;
 use crate::shared::{Shareable, SharedPage};
 use crate::tree::Tree;
 
-/// Checks per slot, and the bounds of the time between two.
-const LOOKS_PER_SLOT: u64 = 8;
-const PERIOD_US_MIN: u64 = 1_000;
-const PERIOD_US_MAX: u64 = 10_000;
-
 /// The page shared by the slot thread and the probe.
 #[derive(Debug)]
 #[repr(C)]
@@ -92,7 +87,7 @@ impl IdleProbe {
 
     /// Makes it check several times in each slot of `slot_length_ns`. Neither locks nor allocates.
     pub(crate) fn arm(&self, slot_length_ns: u64) {
-        let period = (slot_length_ns / 1000 / LOOKS_PER_SLOT).clamp(PERIOD_US_MIN, PERIOD_US_MAX) as u32;
+        let period = (cosched_core::fill::period_ns(slot_length_ns) / 1000) as u32;
         let before = self.page.period_us.swap(period, Release);
         if before == 0 {
             // The address is valid, so there is no error.

@@ -247,7 +247,7 @@ impl Worker {
         if frozen.peek().is_none() {
             probe.value.rest();
         }
-        let Some((at, entry)) = frozen.find(|(_, entry)| self.idle.pays_for(&entry.switch, left_ns)) else { return };
+        let Some((at, entry)) = self.idle.choose(frozen, left_ns) else { return };
         note(&self.shared, mechanism.value.apply(&entry.switch, Disposition::Background, entry.weight, Phase::Fill));
         self.idle.filled(&probe.value);
         self.filled = self.filled.max(at + 1);

@@ -296,6 +296,7 @@ impl<'a, O: Observer> Sim<'a, O> {
             Kind::Arrival => self.arrive(job),
             Kind::Gang => self.gang_event(event.stamp),
             Kind::Tick => self.tick(node as usize),
+            Kind::Look => self.look_for_idle(node as usize, event.stamp),
             Kind::Share => self.share(),
         }
     }

@@ -24,6 +24,8 @@ pub(super) enum Kind {
     Gang,
     /// A node's scheduler becomes active. Concerns: node.
     Tick,
+    /// A node's probe looks for idle CPUs (live). Concerns: node. Stamp: the number of the node's switches.
+    Look,
     /// Flows have started or ended at this time (platforms): rates are found.
     Share,
 }

@@ -1,14 +1,15 @@
-//! The production policy: core's planner of a cluster, and on each node its follower, its local scheduler and the order in which the
-//! slot thread fills idle CPUs.
+//! The production policy: core's planner of a cluster, and on each node its follower, its local scheduler, and the table and the rule by which
+//! the slot thread fills idle CPUs (`filling.rs`).
 //!
 //! Its decisions are carried out as on a live node: a job that may run is in its node's queue, where the fair scheduler decides; one in
-//! the background runs where the queue is empty and all of its ready processes find a CPU; a stopped one does not run. Planning takes no
+//! the background that was let in runs where the queue is empty; others do not run. Planning takes no
 //! time and no node is out of touch: a plan is in effect from the next boundary on. A place is a unit of memory, so the planner admits
 //! as many processes to a node as it has places.
 
 use super::config::Config;
 use super::engine::{Doing, Sim};
 use super::event::Kind;
+use super::filling::{Filling, Next};
 use super::process::{Pid, State};
 use crate::observe::Observer;
 use crate::params::ParamsError;
@@ -16,11 +17,9 @@ use cosched_core::cluster::{
     self, Action, Capacity, FollowAction, Follower, Input, JobSpec, Known, LocalAction, LocalConfig, LocalJob,
     LocalScheduler, Planner, Want,
 };
-use cosched_core::{AgentAction, AgentConfig, Disposition, Flaw, JobId, NodeId, Prepared, Table, Time};
+use cosched_core::fill::LOOK_NS;
+use cosched_core::{AgentAction, AgentConfig, Disposition, Flaw, JobId, NodeId, Table, Time};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How many jobs are tried for the idle CPUs of a slot, as by the slot thread.
-const FILL_TRIES: usize = 4;
 
 /// A node as its daemon sees it.
 #[derive(Debug)]
@@ -31,8 +30,9 @@ struct Seat {
     /// The jobs that have processes here, and whether each may run.
     here: BTreeMap<u32, Disposition>,
     cpu_ns: BTreeMap<u32, u64>,
-    /// The table of the slot thread, and the generation of the node's plan that it was made from.
-    table: (Prepared<u32>, u64),
+    /// The generation of the node's plan that the table of the slot thread was made from.
+    generation: u64,
+    filling: Filling,
 }
 
 impl Seat {
@@ -42,8 +42,8 @@ impl Seat {
         let mut follower = Follower::new(node);
         follower.renewed(Time(0), Time(u64::MAX));
         let local = LocalScheduler::new(LocalConfig { agent, ..LocalConfig::new(config.cpus_per_node) });
-        let table = (Prepared::new(Table::empty(), 0), 0);
-        Seat { node, follower, local, here: BTreeMap::new(), cpu_ns: BTreeMap::new(), table }
+        let filling = Filling::new(config.cpus_per_node);
+        Seat { node, follower, local, here: BTreeMap::new(), cpu_ns: BTreeMap::new(), generation: 0, filling }
     }
 
     fn timeout(&self) -> Option<Time> {
@@ -102,17 +102,19 @@ impl Seat {
         self.here.insert(job, Disposition::Stop);
     }
 
-    /// Rebuilds the table if the plan has changed.
-    fn prepare(&mut self) {
+    /// Rebuilds the table if the plan has changed, and switches if that is due; returns whether it was.
+    fn switch(&mut self, now: Time) -> bool {
         let plan = self.local.plan();
-        if self.table.1 != plan.generation {
+        let mut table = None;
+        if self.generation != plan.generation {
             let here = self.here.keys().map(|job| (JobId((*job).into()), *job)).collect();
-            let (table, flaw) = Table::compile(plan, here, true, |_| Disposition::Stop);
+            let (compiled, flaw) = Table::compile(plan, here, true, |_| Disposition::Stop);
             if let Some(flaw) = flaw {
                 unsound(flaw);
             }
-            self.table = (Prepared::new(table, plan.generation), plan.generation);
+            (self.generation, table) = (plan.generation, Some(compiled));
         }
+        self.filling.switch(now, table)
     }
 }
 
@@ -241,11 +243,13 @@ impl Control {
         (on.len() == place.parts.len()).then_some(Input::Asleep(job))
     }
 
-    /// The jobs whose permission to run has changed.
-    fn moved(&mut self) -> Vec<Moved> {
-        let mut moved = Vec::new();
+    /// The jobs whose permission to run has changed, and the nodes that have switched.
+    fn moved(&mut self, now: Time) -> (Vec<Moved>, BTreeSet<usize>) {
+        let (mut moved, mut switched) = (Vec::new(), BTreeSet::new());
         for (node, seat) in self.seats.iter_mut().enumerate() {
-            seat.prepare();
+            if seat.switch(now) {
+                switched.insert(node);
+            }
             for (job, to) in &mut seat.here {
                 let (was, is) = (*to, seat.local.disposition(JobId((*job).into())));
                 if was != is {
@@ -254,7 +258,7 @@ impl Control {
                 }
             }
         }
-        moved
+        (moved, switched)
     }
 }
 
@@ -281,8 +285,12 @@ impl<O: Observer> Sim<'_, O> {
             self.broken.get_or_insert(why);
         }
         let starts = control.settle(now);
-        let moved = control.moved();
-        self.carry_out(&moved);
+        let (moved, switched) = control.moved(now);
+        let looks = switched.iter().filter_map(|node| Some((*node, control.seats[*node].filling.first_look(now)?)));
+        for (node, (at, stamp)) in looks {
+            self.agenda.push(at.0, Kind::Look, [node as u32, 0, 0, 0], stamp);
+        }
+        self.carry_out(&moved, switched);
         self.arm_control();
         for (job, nodes) in starts {
             self.queue.retain(|other| *other != job);
@@ -358,8 +366,8 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Processes enter the queues of their nodes or leave them, and all CPUs choose again.
-    fn carry_out(&mut self, moved: &[Moved]) {
+    /// Processes enter the queues of their nodes or leave them, and all CPUs choose again, also those of `nodes`.
+    fn carry_out(&mut self, moved: &[Moved], mut nodes: BTreeSet<usize>) {
         let pids = |sim: &Self, of: &Moved| {
             let here = sim.jobs[of.job as usize].processes.iter().enumerate();
             let here = here.filter(|(_, process)| process.node as usize == of.node);
@@ -379,7 +387,7 @@ impl<O: Observer> Sim<'_, O> {
                 }
             }
         }
-        let nodes: BTreeSet<usize> = moved.iter().map(|of| of.node).collect();
+        nodes.extend(moved.iter().map(|of| of.node));
         let cpus: Vec<usize> = nodes.into_iter().flat_map(|node| self.cpus_of(node)).collect();
         for cpu in cpus {
             if self.cpus[cpu].current.is_some_and(|pid| self.is_guest(pid)) {
@@ -392,20 +400,36 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// The process that fills a CPU whose node's queue is empty: jobs are admitted as by the slot thread, whole ones only.
+    /// The probe of a node looks for idle CPUs.
+    pub(super) fn look_for_idle(&mut self, node: usize, stamp: u64) {
+        let now = Time(self.now_ns);
+        let is_idle = |cpu: &usize| {
+            let cpu = &self.cpus[*cpu];
+            cpu.current.is_none() && matches!(cpu.doing, Doing::Nothing) && now.0 - cpu.since_ns >= LOOK_NS
+        };
+        let found = self.cpus_of(node).filter(is_idle).collect();
+        let Some(control) = &mut self.live else { return };
+        let filling = &mut control.seats[node].filling;
+        let next = filling.look(now, stamp, found);
+        if next != Next::Rest {
+            self.agenda.push(filling.next_look(now).0, Kind::Look, [node as u32, 0, 0, 0], stamp);
+        }
+        if next == Next::Fill {
+            for cpu in self.cpus_of(node) {
+                self.resume(cpu);
+            }
+        }
+    }
+
+    /// The process that fills a CPU whose node's queue is empty.
     pub(super) fn pick_filler(&self, cpu: usize) -> Option<Pid> {
         let node = self.cpus[cpu].node;
         let seat = &self.live.as_ref()?.seats[node];
-        let idle = self.cpus_of(node).filter(|cpu| self.cpus[*cpu].current.is_none()).count();
-        let (table, slot) = (&seat.table.0, seat.table.0.slot_at(self.now_ns as i64));
-        let fillers = table.fills(slot).map(|at| table.jobs[usize::from(at)].switch).take(FILL_TRIES);
-        fillers.filter(|job| seat.here.get(job) == Some(&Disposition::Background)).find_map(|job| {
-            let own =
-                || self.jobs[job as usize].processes.iter().enumerate().filter(|(_, own)| own.node as usize == node);
-            let ready = own().filter(|(_, process)| process.state == State::Ready).count();
-            let runs = own().any(|(_, process)| matches!(process.state, State::Running(_)));
-            let (task, _) = own().find(|(_, process)| process.state == State::Ready)?;
-            (runs || ready <= idle).then_some(Pid { job, task: task as u32 })
+        let mut jobs = seat.filling.let_in().filter(|job| seat.here.get(job) == Some(&Disposition::Background));
+        jobs.find_map(|job| {
+            let mut own = self.jobs[job as usize].processes.iter().enumerate();
+            let ready = own.find(|(_, own)| own.node as usize == node && own.state == State::Ready);
+            ready.map(|(task, _)| Pid { job, task: task as u32 })
         })
     }
 

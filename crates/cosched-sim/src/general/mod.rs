@@ -15,6 +15,7 @@ mod estimate;
 mod event;
 mod fair;
 mod fcs;
+mod filling;
 mod gang;
 mod grain;
 mod levels;

@@ -83,13 +83,46 @@ fn what_a_gang_leaves_idle_is_lent_unless_sharing_is_strict() {
     assert!(soft[0] <= strict[0], "the guests leave at once: {soft:?} {strict:?}");
 }
 
+/// The CPU time in ms of the second of two jobs until then.
+fn of_second(config: &Config, jobs: &[(u64, u32, &str)], until_ms: u64) -> u64 {
+    cpu_ms(&outcome_of(config, &programs(jobs)).2, 2, until_ms * MS)[1]
+}
+
 #[test]
-fn guests_come_whole_or_not_at_all() {
-    // One CPU of two is idle in the slots of the first: a gang of two does not fit there, one of one does.
-    let one = |tasks| programs(&[(0, 2, "on 0 { compute 2s } on 1 { io 2s }"), (0, tasks, "compute 10s")]);
-    let used = |tasks| cpu_ms(&outcome_of(&live(1, 2, Sharing::Soft), &one(tasks)).2, 2, 1_000 * MS)[1];
-    assert_eq!(used(2), 1_000, "its own slots alone, with both CPUs");
-    assert!(used(1) > 900, "{}", used(1));
+fn one_idle_cpu_of_two_is_given_away_at_the_first_look() {
+    // The probe looks after 5 ms in a slot of 100 ms; a second has five slots of each.
+    let jobs = |tasks| [(0, 2, "on 0 { compute 2s } on 1 { io 2s }"), (0, tasks, "compute 10s")];
+    let config = live(1, 2, Sharing::Soft);
+    assert_eq!(of_second(&config, &jobs(2), 1_000), 5 * (200 + 95), "a process of a gang comes in without its partner");
+    assert_eq!(of_second(&config, &jobs(1), 1_000), 5 * (100 + 95));
+}
+
+#[test]
+fn one_idle_cpu_of_four_has_to_be_idle_for_as_long_as_two_ticks_and_the_rest_worth_three() {
+    let jobs = [(0, 4, "on 0..2 { compute 2s } on 3 { io 2s }"), (0, 4, "compute 10s")];
+    let of_slots = |ms: u64, until_ms| {
+        let mut config = live(1, 4, Sharing::Soft);
+        config.params.quantum_ns = ms * MS;
+        of_second(&config, &jobs, until_ms)
+    };
+    // Looks, each worth 2.5 ms, after 1.25, 3.8, 6.35 and 8.9 ms: then 8 ms have been seen, but not 12 are left.
+    assert_eq!(of_slots(20, 800), 20 * 4 * 20);
+    // Each worth 3.75 ms, after 1.875, 5.675 and 9.475 ms; 20.525 are left.
+    assert_eq!(of_slots(30, 600), 10 * 4 * 30 + 10 * 20_525 / 1_000);
+}
+
+#[test]
+fn a_gang_that_was_let_in_has_three_looks_to_show_what_it_leaves() {
+    let idle = "repeat 100 { compute 1us; io 10ms }";
+    let jobs = [(0, 4, idle), (0, 1, "compute 9s"), (0, 1, "compute 9s"), (0, 1, "compute 9s"), (0, 1, "compute 9s")];
+    let record = outcome_of(&live(1, 4, Sharing::Soft), &programs(&jobs)).2;
+    // Looks after 5 ms, then every 10.05. After the third fill one CPU is idle, and 4.55 ms of it are not worth three ticks.
+    let began = |job| {
+        let runs =
+            |s: &&Slice| s.activity == Activity::Compute && s.process == Some((job, 0)) && s.start_ns >= 200 * MS;
+        record.slices.iter().filter(runs).map(|s| s.start_ns - 200 * MS).min().unwrap() / US
+    };
+    assert_eq!([1, 2, 3, 4].map(began), [5_000, 35_150, 65_300, 100_000]);
 }
 
 #[test]
