@@ -207,6 +207,19 @@ fn storm(world: &mut World, options: &Options) {
     }
 }
 
+/// Whether the named invariant notices a broken world, in one of a few seeds. For the tests of the invariants.
+#[cfg(test)]
+pub(crate) fn is_noticed(broken: Broken, by: &str) -> bool {
+    let options = Options { nodes: Some(3), jobs: 30, minutes: 4, broken: Some(broken) };
+    let whole = Options { broken: None, ..options };
+    let violation = |seed, options| self::seed(seed, options).violation;
+    (0..500).any(|seed| {
+        let noticed = violation(seed, &options).is_some_and(|violation| violation.invariant == by);
+        // It is the breakage that is noticed, not something else.
+        noticed && violation(seed, &whole).is_none()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

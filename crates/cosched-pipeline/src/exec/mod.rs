@@ -4,6 +4,7 @@ mod build;
 mod port;
 mod run;
 mod shared;
+mod start;
 mod thread;
 mod turns;
 mod wait;
@@ -12,12 +13,11 @@ mod worker;
 
 use std::sync::Arc;
 
-use crate::error::{Cause, Failure, GraphError};
+use crate::error::GraphError;
 use crate::graph::Graph;
 use crate::monitor::Watching;
 use crate::options::Options;
 use crate::queue::prepare_heavy_fence;
-use crate::report::Report;
 
 pub use port::Port;
 pub use run::{Control, Running};
@@ -25,7 +25,7 @@ use shared::Shared;
 use worker::Crew;
 
 /// Starts all threads of a graph that has been checked.
-pub(crate) fn start(graph: Graph, options: &Options) -> Result<Running, GraphError> {
+fn start(graph: Graph, options: &Options) -> Result<Running, GraphError> {
     if options.workers == Some(0) {
         return Err(GraphError::NoWorkers);
     }
@@ -66,10 +66,4 @@ fn start_workers(shared: &Arc<Shared>, running: &mut Running) -> Result<(), Grap
         }
     }
     Ok(())
-}
-
-/// The failure of a graph that was refused before it ran.
-pub(crate) fn never_began(name: String, error: GraphError) -> Failure {
-    let report = Report { format: Report::FORMAT.into(), name, ..Report::default() };
-    Failure { stage: None, cause: Cause::Graph(error), report: Box::new(report) }
 }

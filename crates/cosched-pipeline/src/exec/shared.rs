@@ -198,7 +198,7 @@ impl Shared {
     /// Sets the number of active incarnations of a stage, at most as many as the graph has. Returns the number that was set.
     pub(crate) fn set_incarnations(&self, stage: usize, count: usize) -> usize {
         let count = self.stages[stage].set_incarnations(count);
-        self.crew.set_incarnations(self, stage, count);
+        self.crew.set_incarnations(&self.awake, stage, count);
         count
     }
 

@@ -1,21 +1,18 @@
-//! The parts of a pipeline: stages, paths through them, and the graph of all of them.
+//! The parts of a pipeline: stages, paths through them, and the graph of all of them. `exec` runs it.
 
 mod check;
+mod kinds;
 mod path;
 mod split;
 mod stage;
 
-use cosched_linux::thread::Thread;
+use crate::error::GraphError;
 
-use crate::error::{Failure, GraphError};
-use crate::exec::{self, Running};
-use crate::options::Options;
-use crate::report::Report;
-
-pub use path::{Path, PathId};
+pub use kinds::{Flow, Kind, PathId, StageId};
+pub use path::Path;
 pub use split::Part;
 pub(crate) use stage::Work;
-pub use stage::{Body, Each, Flow, Kind, Stage, StageId};
+pub use stage::{Body, Each, Stage};
 
 /// Stages and the paths of buffers through them. Paths that share no stage are disjoint pipelines in one program; a stage
 /// on several paths is where they intersect (a [`Body`]), or one thread that serves the same stage of all of them (an
@@ -62,41 +59,6 @@ impl Graph {
     pub fn check(&self) -> Result<(), GraphError> {
         check::check(self)
     }
-
-    /// Binds each stage that has a thread of its own to one of these CPUs, in turn, unless the stage requests CPUs
-    /// itself.
-    fn pin_in_turn(&mut self, cpus: &[usize]) {
-        let stages = self.stages.iter_mut().filter(|stage| stage.kind == Kind::Thread && stage.thread.is_none());
-        for (stage, cpu) in stages.zip(cpus.iter().cycle()) {
-            stage.settings.cpus.get_or_insert_with(|| vec![*cpu]);
-        }
-    }
-
-    /// Starts it and returns.
-    ///
-    /// # Errors
-    /// If the graph cannot run, or memory or threads cannot be allocated.
-    pub fn start(mut self, options: &Options) -> Result<Running, GraphError> {
-        if options.pin_in_turn {
-            let scheduling = Thread::current().and_then(|thread| thread.scheduling());
-            self.pin_in_turn(&scheduling.map_err(|error| GraphError::Cpus(error.to_string()))?.cpus);
-        }
-        self.check()?;
-        exec::start(self, options)
-    }
-
-    /// Runs it until it has ended.
-    ///
-    /// # Errors
-    /// That the graph cannot run, or the first stage that failed or panicked. All threads have ended then, except one
-    /// that is stuck in its stage's code.
-    pub fn run(self, options: &Options) -> Result<Report, Failure> {
-        let name = self.name.clone();
-        match self.start(options) {
-            Ok(running) => running.wait(),
-            Err(error) => Err(exec::never_began(name, error)),
-        }
-    }
 }
 
 /// The common case: a single path, stage after stage.
@@ -136,21 +98,5 @@ impl Pipeline {
             self.graph.path(self.path.through(self.stages));
         }
         self.graph
-    }
-
-    /// Starts it and returns. Errors as for [`Graph::start`].
-    ///
-    /// # Errors
-    /// If the graph cannot run, or memory or threads cannot be allocated.
-    pub fn start(self, options: &Options) -> Result<Running, GraphError> {
-        self.into_graph().start(options)
-    }
-
-    /// Runs it until it has ended.
-    ///
-    /// # Errors
-    /// As for [`Graph::run`].
-    pub fn run(self, options: &Options) -> Result<Report, Failure> {
-        self.into_graph().run(options)
     }
 }

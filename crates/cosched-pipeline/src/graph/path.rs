@@ -1,21 +1,6 @@
 //! Paths: a pool of buffers and the stages that they pass through.
 
-use super::stage::StageId;
-
-/// The index of a path in its graph, from 0 in the order of the calls of
-/// [`Graph::path`](crate::Graph::path).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(pub(crate) usize);
-
-impl PathId {
-    /// For buffers that are on no path.
-    pub(crate) const NONE: PathId = PathId(usize::MAX);
-
-    /// The index, from 0.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
+use super::kinds::StageId;
 
 /// The route of a pool's buffers: from the pool through some stages and back to the pool.
 #[derive(Debug, Clone)]

@@ -42,7 +42,7 @@ fn disjoint(node: u32, slot: &SlotBegins) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use crate::host::Mangle;
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

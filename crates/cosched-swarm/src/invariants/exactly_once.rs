@@ -108,7 +108,7 @@ impl ExactlyOnce {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

@@ -27,7 +27,7 @@ impl Invariant for FinalStates {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

@@ -84,7 +84,7 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

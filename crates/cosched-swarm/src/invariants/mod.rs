@@ -216,16 +216,3 @@ pub fn all() -> Vec<(&'static str, Box<dyn Invariant>)> {
         ("shares", Box::<shares::SlotShares>::default()),
     ]
 }
-
-/// Whether the named invariant notices a broken world, in one of a few seeds. For the tests of the invariants.
-#[cfg(test)]
-pub(crate) fn is_noticed(broken: crate::world::Broken, by: &str) -> bool {
-    let options = crate::run::Options { nodes: Some(3), jobs: 30, minutes: 4, broken: Some(broken) };
-    let whole = crate::run::Options { broken: None, ..options };
-    let violation = |seed, options| crate::run::seed(seed, options).violation;
-    (0..500).any(|seed| {
-        let noticed = violation(seed, &options).is_some_and(|violation| violation.invariant == by);
-        // It is the breakage that is noticed, not something else.
-        noticed && violation(seed, &whole).is_none()
-    })
-}

@@ -139,7 +139,7 @@ fn ends(stage: Stage) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

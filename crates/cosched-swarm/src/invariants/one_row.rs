@@ -50,7 +50,7 @@ impl Invariant for OneRow {
 #[cfg(test)]
 mod tests {
     use crate::host::Mangle;
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

@@ -33,7 +33,7 @@ impl Invariant for Quiet {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

@@ -54,7 +54,7 @@ impl Invariant for SlotShares {
 #[cfg(test)]
 mod tests {
     use crate::host::Mangle;
-    use crate::invariants::is_noticed;
+    use crate::run::is_noticed;
     use crate::world::Broken;
 
     #[test]

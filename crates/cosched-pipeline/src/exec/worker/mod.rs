@@ -35,7 +35,6 @@ use self::inlet::Inlet;
 use self::padded::Padded;
 use self::plan::{Access, Plan, Room, plan};
 use self::station::{Entry, Station};
-use super::shared::Shared;
 use crate::buffer::Buffer;
 use crate::graph::Graph;
 use crate::monitor::Watch;
@@ -172,14 +171,14 @@ impl Crew {
     }
 
     /// Sets the number of active incarnations of a stage: at least one, at most as many as it has.
-    pub(crate) fn set_incarnations(&self, shared: &Shared, stage: usize, count: usize) {
+    pub(crate) fn set_incarnations(&self, awake: &Awake, stage: usize, count: usize) {
         let Some(Room { access: Access::Free(permits), cells, .. }) = &self.rooms[stage] else { return };
         let count = count.clamp(1, cells.len()) as u32;
         let before = self.wanted[stage].swap(count, Ordering::AcqRel);
         for number in before..count {
             if let Some(buffer) = permits.recall(number) {
                 self.inlet.put(buffer);
-                self.idle.notify(&shared.awake);
+                self.idle.notify(awake);
             }
         }
     }
