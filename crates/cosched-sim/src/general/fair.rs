@@ -4,7 +4,8 @@
 //! should have had less what it has had: the mean of the virtual times of all runnable processes, less its own. A
 //! process whose lag is not negative is eligible; the eligible process with the earliest deadline (virtual time + slice
 //! at its last renewal) runs. A process that sleeps keeps its lag. Source: Stoica and Abdel-Wahab 1995; Linux 6.6 to
-//! 6.8, `kernel/sched/fair.c` (`pick_eevdf`, `place_entity`, `update_deadline`, `yield_task_fair`). Units: ns.
+//! 6.8, `kernel/sched/fair.c` (`pick_eevdf`, `place_entity`, `update_deadline`, `yield_task_fair`). The queue of a pipeline's CPU is another
+//! one (decision 0091). Units: ns.
 
 use super::process::Pid;
 
@@ -151,6 +152,9 @@ impl Fair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::Draws;
+    use crate::pipeline::fair::{Attr, Queue};
+    use cosched_core::stage;
 
     const SLICE: u64 = 100;
 
@@ -211,5 +215,104 @@ mod tests {
         let mut fair = pair(0);
         fair.give_way(pid(1), SLICE);
         assert_eq!(fair.choose(Some(pid(1)), true), Some(pid(2)));
+    }
+
+    /// The same threads on one CPU, here and in the pipelines' queue (decision 0091): equal weights and slices, none of them new.
+    struct Both {
+        fair: Fair,
+        queue: Queue,
+        lags_ns: [Option<i64>; 6],
+    }
+
+    impl Both {
+        fn current(&self) -> Option<Pid> {
+            self.queue.current().map(|thread| pid(thread as u32))
+        }
+
+        /// What runs next, by both.
+        fn choose(&self) -> Option<usize> {
+            let here = self.fair.choose(self.current(), true).map(|pid| pid.job as usize);
+            let there = self.queue.choose();
+            let deadline = |thread: Option<usize>| {
+                let entity = self.fair.entities.iter().find(|e| Some(e.pid.job as usize) == thread);
+                entity.map(|entity| entity.deadline_ns)
+            };
+            // Of equal deadlines either may be the first.
+            assert!(here == there || deadline(here) == deadline(there), "{here:?} {there:?} {:?}", self.fair);
+            here
+        }
+
+        fn switch(&mut self) {
+            let (Some(next), current) = (self.choose(), self.current()) else { return };
+            if current != Some(pid(next as u32)) {
+                current.into_iter().for_each(|pid| self.fair.put_back(pid));
+                self.fair.begin(pid(next as u32));
+                self.queue.begin(next);
+            }
+        }
+
+        fn run(&mut self, ns: u64) {
+            if let Some(current) = self.current() {
+                self.fair.charge(current, ns);
+                // The kernel renews a deadline when it counts CPU time, as that queue does.
+                self.fair.renew(current, SLICE_NS);
+                self.queue.charge(ns);
+            }
+        }
+
+        fn sleep(&mut self) {
+            let Some(current) = self.current() else { return };
+            let lag_ns = self.fair.remove(current, SLICE_NS);
+            assert_eq!(lag_ns, self.queue.remove(current.job as usize));
+            self.lags_ns[current.job as usize] = Some(lag_ns);
+        }
+
+        /// Wakes a thread that sleeps; returns whether it takes the CPU.
+        fn wake(&mut self, thread: usize) -> bool {
+            let Some(lag_ns) = self.lags_ns[thread].take() else { return false };
+            let attr = Attr {
+                nice: 0,
+                slice_ns: SLICE_NS as i64,
+                class: stage::Class::Normal,
+                lag_ns_max: 2 * SLICE_NS as i64,
+            };
+            self.fair.add_woken(pid(thread as u32), lag_ns, SLICE_NS);
+            self.queue.add(thread, attr, lag_ns);
+            assert_eq!(self.queue.preempts(thread), self.queue.choose() == Some(thread));
+            self.choose() == Some(thread)
+        }
+    }
+
+    const SLICE_NS: u64 = 2_800_000;
+
+    #[test]
+    fn on_one_cpu_threads_of_equal_weight_run_as_in_the_queue_of_pipelines() {
+        let draws = Draws::new(1, 2, 3);
+        let mut drawn = 0;
+        let mut below = |many: u64| {
+            drawn += 1;
+            (draws.unit(drawn, 0) * many as f64) as u64
+        };
+        let lags_ns = [0, 1, 2, 3, 4, 5].map(|thread| Some(700_001 * thread - 1_500_000));
+        let mut both = Both { fair: Fair::default(), queue: Queue::default(), lags_ns };
+        let mut done = [0; 4];
+        for _ in 0..20_000 {
+            both.run(below(1_000_000) + 1);
+            let what = below(4) as usize;
+            let switches = match what {
+                0 => both.wake(below(6) as usize),
+                1 => {
+                    both.sleep();
+                    true
+                }
+                // A tick.
+                _ => true,
+            };
+            done[what] += usize::from(switches);
+            if switches {
+                both.switch();
+            }
+        }
+        assert!(done.iter().all(|times| *times > 100), "wake-ups that preempt, sleeps, ticks: {done:?}");
     }
 }

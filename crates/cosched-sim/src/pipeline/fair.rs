@@ -24,16 +24,16 @@ const UNIT: i64 = 1024;
 
 /// How a thread is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Attr {
-    pub(super) nice: i8,
-    pub(super) slice_ns: i64,
-    pub(super) class: Class,
+pub(crate) struct Attr {
+    pub(crate) nice: i8,
+    pub(crate) slice_ns: i64,
+    pub(crate) class: Class,
     /// How far it can be ahead or behind when it sleeps: two slices, at least a tick (`entity_lag`).
-    pub(super) lag_ns_max: i64,
+    pub(crate) lag_ns_max: i64,
 }
 
 impl Attr {
-    pub(super) fn weight(&self) -> i64 {
+    pub(crate) fn weight(&self) -> i64 {
         match self.class {
             Class::Idle => WEIGHT_IDLE,
             _ => WEIGHTS[(i64::from(self.nice).clamp(-20, 19) + 20) as usize],
@@ -62,7 +62,7 @@ struct Entity {
 
 /// The runnable threads of one CPU, including the running one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     entities: Vec<Entity>,
     current: Option<usize>,
     /// The mean virtual time when the last thread left.
@@ -70,27 +70,27 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn current(&self) -> Option<usize> {
+    pub(crate) fn current(&self) -> Option<usize> {
         self.current
     }
 
     /// The number of threads on this CPU, running or not.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entities.len()
     }
 
     /// The threads that wait for this CPU.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
         self.entities.iter().map(|e| e.thread).filter(|thread| Some(*thread) != self.current)
     }
 
     /// Whether a thread waits.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.entities.len() > usize::from(self.current.is_some())
     }
 
     /// The total weight of its threads.
-    pub(super) fn load(&self) -> i64 {
+    pub(crate) fn load(&self) -> i64 {
         self.entities.iter().map(|e| e.attr.weight()).sum()
     }
 
@@ -99,7 +99,7 @@ impl Queue {
     }
 
     /// The weighted mean virtual time.
-    pub(super) fn mean_ns(&self) -> i64 {
+    pub(crate) fn mean_ns(&self) -> i64 {
         let (sum, weights) = self.fair().fold((0_i128, 0_i128), |(sum, weights), e| {
             let weight = i128::from(e.attr.weight());
             (sum + weight * i128::from(e.virtual_ns - self.base_ns), weights + weight)
@@ -113,7 +113,7 @@ impl Queue {
 
     /// A thread becomes runnable, and is behind the mean by `lag_ns` of virtual time. The mean moves when it comes, so the
     /// lag is scaled so that it is the same afterwards.
-    pub(super) fn add(&mut self, thread: usize, attr: Attr, lag_ns: i64) {
+    pub(crate) fn add(&mut self, thread: usize, attr: Attr, lag_ns: i64) {
         let weight = attr.weight();
         let load: i64 = self.fair().map(|e| e.attr.weight()).sum();
         let lag_ns =
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     /// A thread sleeps, ends or moves to another CPU. Returns its lag, within its bounds.
-    pub(super) fn remove(&mut self, thread: usize) -> i64 {
+    pub(crate) fn remove(&mut self, thread: usize) -> i64 {
         let mean_ns = self.mean_ns();
         let Some(place) = self.entities.iter().position(|e| e.thread == thread) else { return 0 };
         let gone = self.entities.remove(place);
@@ -140,7 +140,7 @@ impl Queue {
     }
 
     /// Accounts for CPU time of the running thread.
-    pub(super) fn charge(&mut self, ns: u64) {
+    pub(crate) fn charge(&mut self, ns: u64) {
         let Some(thread) = self.current else { return };
         if let Some(entity) = self.find(thread) {
             entity.virtual_ns += entity.attr.virtual_ns(ns as i64);
@@ -152,7 +152,7 @@ impl Queue {
     }
 
     /// Sets new attributes: the lag stays the same, in the thread's own time.
-    pub(super) fn change(&mut self, thread: usize, attr: Attr) {
+    pub(crate) fn change(&mut self, thread: usize, attr: Attr) {
         let is_current = self.current == Some(thread);
         let Some(entity) = self.find(thread).copied() else { return };
         let lag_ns = self.remove(thread) * entity.attr.weight() / attr.weight();
@@ -167,7 +167,7 @@ impl Queue {
     }
 
     /// Whether a thread that has just woken up takes the CPU from the running one.
-    pub(super) fn preempts(&mut self, woken: usize) -> bool {
+    pub(crate) fn preempts(&mut self, woken: usize) -> bool {
         let Some(current) = self.current else { return true };
         let (Some(new), Some(old)) = (self.find(woken).copied(), self.find(current).copied()) else { return false };
         match (new.attr.real_time(), old.attr.real_time()) {
@@ -193,7 +193,7 @@ impl Queue {
     }
 
     /// The thread that should run now, which may be the running one.
-    pub(super) fn choose(&self) -> Option<usize> {
+    pub(crate) fn choose(&self) -> Option<usize> {
         let urgent = self.entities.iter().filter_map(|e| Some((e.attr.real_time()?, e.thread)));
         // Among equals the running one, then the one that came first.
         let most = urgent.reduce(|best, next| {
@@ -213,7 +213,7 @@ impl Queue {
     }
 
     /// This thread runs from now on.
-    pub(super) fn begin(&mut self, thread: usize) {
+    pub(crate) fn begin(&mut self, thread: usize) {
         self.current = Some(thread);
         let shortest_ns = self.fair().map(|e| e.attr.slice_ns).min().unwrap_or(0);
         if let Some(entity) = self.find(thread) {

@@ -12,7 +12,7 @@ mod device;
 mod drive;
 mod engine;
 mod event;
-mod fair;
+pub(crate) mod fair;
 mod outcome;
 mod settings;
 mod spec;
