@@ -16,7 +16,6 @@
 mod admit;
 mod adrift;
 mod buddy;
-mod cap;
 mod ceiling;
 mod change;
 mod cycle;
@@ -44,7 +43,6 @@ mod state;
 mod terms;
 
 pub use adrift::{held, released};
-pub use cap::cap;
 pub use fair::{FairShare, Usage};
 pub use fill::{fill, without};
 pub use follow::{FollowAction, Follower};

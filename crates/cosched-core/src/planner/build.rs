@@ -71,16 +71,22 @@ impl Planner {
         let slot_shares =
             self.jobs.iter().filter(|(id, _)| self.has_slots(**id)).filter_map(|(id, e)| Some((*id, e.slot_share?)));
         let share = |id| self.jobs.get(&id).map_or(1, |e| self.share_of_turns(e, &users));
-        let turns = gang::cycle(&self.matrix, share, &slot_shares.collect());
+        let turns = gang::cycle(&self.matrix, share, &slot_shares.collect(), self.ceiling_permille);
         let mut owned: BTreeMap<JobId, u32> = BTreeMap::new();
         for id in turns.iter().flat_map(|t| &t.run) {
             *owned.entry(*id).or_default() += 1;
         }
-        let cycle = turns.len() as u32;
+        let rows = self.matrix.rows().len();
+        let cycle = turns.iter().filter(|turn| (turn.row as usize) < rows).count();
+        let mut matrix = self.matrix.clone();
+        if cycle < turns.len() {
+            // The row of open turns.
+            matrix.add_rows(rows + 1);
+        }
         let part = |(id, e): (&JobId, &Entry)| local::Part {
             share: self.share(e),
             cpus: e.job.cpus,
-            turns: owned.get(id).map_or((1, 1), |own| (*own, cycle)),
+            turns: owned.get(id).map_or((1, 1), |own| (*own, cycle as u32)),
         };
         let parts: Vec<local::Part> = self.jobs.iter().map(part).collect();
         let weights = local::weights(&parts);
@@ -109,7 +115,7 @@ impl Planner {
             from_slot: self.plan.from_slot,
             policy: self.config.policy,
             sharing: self.config.sharing,
-            matrix: self.matrix.clone(),
+            matrix,
             turns,
             jobs: self.jobs.iter().zip(weights).map(planned).collect(),
         }

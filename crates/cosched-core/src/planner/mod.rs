@@ -74,6 +74,8 @@ pub enum PlannerInput {
     SlotLength(u64),
     /// The classes' new shares, when working hours or off-hours begin.
     Shares(Shares),
+    /// The largest part of the slots that all gangs may have together, in thousandths.
+    Ceiling(u32),
 }
 
 /// Why an input is refused.
@@ -165,6 +167,7 @@ impl Entry {
 #[derive(Debug)]
 pub struct Planner {
     config: PlannerConfig,
+    ceiling_permille: u32,
     jobs: BTreeMap<JobId, Entry>,
     matrix: Matrix,
     /// The last places of gangs.
@@ -191,6 +194,7 @@ impl Planner {
         });
         Planner {
             config,
+            ceiling_permille: 1000,
             jobs: BTreeMap::new(),
             matrix,
             places: BTreeMap::new(),
@@ -217,6 +221,11 @@ impl Planner {
     /// The cores of the node, where columns are places.
     pub fn cores(&self) -> Option<u32> {
         self.matrix.cores()
+    }
+
+    /// The largest part of the slots that all gangs may have together, in thousandths.
+    pub(crate) fn ceiling_permille(&self) -> u32 {
+        self.ceiling_permille
     }
 
     /// The present plan.
@@ -289,6 +298,7 @@ impl Planner {
             }
             PlannerInput::MachinePolicy(policy) => self.config.policy = policy,
             PlannerInput::MachineSharing(sharing) => self.config.sharing = sharing,
+            PlannerInput::Ceiling(permille) => self.ceiling_permille = permille,
             PlannerInput::SlotLength(ns) if SLOT_LENGTH_NS.contains(&ns) => self.config.slot_length_ns = ns,
             PlannerInput::SlotLength(ns) => return Err(PlannerError::SlotLength(ns)),
         }

@@ -14,12 +14,14 @@
 //! free, the least served for their share first (alternate scheduling). Where columns only count CPUs, a single-CPU
 //! job fills any free column of its node, because a single process is not tied to a column. Where they are places, it needs its own
 //! column. When several jobs compete for what is free, the cycle is repeated a few times, so that they take turns there too. A job
-//! with a share of the slots runs in its row only when it has earned a slot (`share.rs`); otherwise its columns are free.
+//! with a share of the slots runs in its row only when it has earned a slot (`share.rs`); otherwise its columns are free. A ceiling
+//! leaves turns open between those of the rows (`cap.rs`).
 //!
 //! Source: LLNL, "Gang Scheduler Design" (jobs of one computer "make use of available entries", a share in proportion);
 //! Feitelson 1996 (alternate scheduling). Table 2 of the LLNL paper is what weights of 2, 1 and 1 give.
 //! Units: turns (slots).
 
+use super::cap;
 use super::columns::Columns;
 use super::share::{self, SlotShare};
 use crate::id::JobId;
@@ -35,15 +37,19 @@ const CYCLE_TURNS_MAX: u64 = 4096;
 /// The maximum number of repetitions of a cycle, for the jobs that fill free columns.
 const REPEATS_MAX: usize = 8;
 
-/// The cycle of a matrix. `share` is each gang's share by its class, `slot_shares` the largest part of the slots of jobs that have one.
+/// The cycle of a matrix. `share` is each gang's share by its class, `slot_shares` the largest part of the slots of jobs that have one, and
+/// `ceiling_permille` that of all gangs together. The turns that this leaves open are those of a row after the matrix's last one.
 pub(crate) fn cycle(
     matrix: &Matrix,
     share: impl Fn(JobId) -> u32,
     slot_shares: &BTreeMap<JobId, SlotShare>,
+    ceiling_permille: u32,
 ) -> Vec<Turn> {
-    let order = row_order(&row_weights(matrix, &share));
+    let open = matrix.rows().len();
+    let order = cap::open(row_order(&row_weights(matrix, &share)), open, ceiling_permille);
     let gangs = gangs(matrix, &share);
-    let slots = slots(matrix, &gangs, slot_shares);
+    let mut slots = slots(matrix, &gangs, slot_shares);
+    slots.push(Slot { residents: Vec::new(), guests: Vec::new(), free: Columns::new(0, core::iter::empty()) });
     // One repetition for each job that competes for the free cells of the same row.
     let guests = slots.iter().map(|s| s.guests.len()).max().unwrap_or(0);
     let repeats = guests.clamp(1, REPEATS_MAX).min((CYCLE_TURNS_MAX as usize / order.len().max(1)).max(1));

@@ -2,6 +2,7 @@
 
 pub(crate) mod auto;
 pub(crate) mod boost;
+pub(crate) mod cap;
 pub(crate) mod columns;
 pub(crate) mod dynamic;
 pub mod fill;

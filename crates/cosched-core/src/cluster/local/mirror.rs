@@ -47,14 +47,13 @@ impl LocalScheduler {
 
     fn follow_settings(&mut self, known: &Known) {
         let config = &known.state.config;
-        if self.ceiling_permille != config.ceiling_permille {
-            (self.ceiling_permille, self.is_stale) = (config.ceiling_permille, true);
-        }
+        let ceiling_permille = if self.is_single { config.ceiling_permille } else { 1000 };
         let own = self.own.plan();
         let inputs = [
             (own.slot_length_ns != config.slot_length_ns).then_some(PlannerInput::SlotLength(config.slot_length_ns)),
             (own.policy != config.policy).then_some(PlannerInput::MachinePolicy(config.policy)),
             (own.sharing != config.sharing).then_some(PlannerInput::MachineSharing(config.sharing)),
+            (self.own.ceiling_permille() != ceiling_permille).then_some(PlannerInput::Ceiling(ceiling_permille)),
             (self.shares != *config.shares()).then_some(PlannerInput::Shares(*config.shares())),
         ];
         self.shares = *config.shares();

@@ -13,7 +13,6 @@ mod mirror;
 mod tests;
 
 use super::adrift::{held, released};
-use super::cap::cap;
 use super::fill::{fill, without};
 use super::plan::Plan as ClusterPlan;
 use super::state::{Stage, State};
@@ -150,7 +149,6 @@ pub struct LocalScheduler {
     /// Whether the clock is good enough for slots.
     slots: bool,
     shares: Shares,
-    ceiling_permille: u32,
     is_single: bool,
     tracked: BTreeMap<JobId, Tracked>,
     plan: Arc<Plan>,
@@ -188,7 +186,6 @@ impl LocalScheduler {
             cluster: None,
             slots: true,
             shares: config.shares,
-            ceiling_permille: 1000,
             is_single: config.is_single,
             tracked: BTreeMap::new(),
             set: BTreeMap::new(),
@@ -359,7 +356,7 @@ impl LocalScheduler {
 
     fn planned(&mut self, known: Option<Known>) -> Plan {
         let (continuing, held) = known.map(|known| self.held(&known)).unwrap_or_default();
-        let plan = match (&self.cluster, known) {
+        match (&self.cluster, known) {
             (Some(cluster), Some(known)) => {
                 let (filled, flaw) = fill(cluster, known.node, self.own.plan(), &self.shares, &continuing);
                 if let Some(flaw) = flaw {
@@ -368,8 +365,7 @@ impl LocalScheduler {
                 filled
             }
             _ => without(self.own.plan(), &held, &self.shares),
-        };
-        if self.is_single { cap(plan, self.ceiling_permille) } else { plan }
+        }
     }
 
     /// Of the jobs that are held on this node because of a lack of memory: those that continue, because no planner reaches this node and they
