@@ -1,5 +1,6 @@
 """A daemon under names of its own for the commands of the documentation, and the code of its pages."""
 
+import json
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILT = ROOT / os.environ.get("BUILT", "target/debug")
 # The programs of the runners are beside the Python in which they are installed.
 VENV = ROOT / "target/venv/bin"
+RUNNERS = ROOT / "target/runners/bin"
 LIMIT_S = 240
 
 
@@ -45,7 +47,7 @@ class Lab:
         (self.folder / "cosched.toml").touch()
         self.environment = os.environ | {
             "COSCHED_SOCKET": str(socket),
-            "PATH": f"{self.bin}:{VENV}:{os.environ['PATH']}",
+            "PATH": f"{self.bin}:{VENV}:{RUNNERS}:{os.environ['PATH']}",
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         }
@@ -68,10 +70,27 @@ class Lab:
     def jobs(self):
         return self.cosched("ps", "--all", "--json").stdout.count('"id":')
 
-    def run(self, name, code):
+    def as_user(self, home, uid, own=False):
+        """How a user's command is started: beside root's daemon, or where its first `cosched run` starts one of the user's own."""
+        places = {"HOME": "", "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "state", "COSCHED_PIPELINE_DIR": "pipelines"}
+        variables = {name: str(home / place) for name, place in places.items()} | ({"COSCHED_SOCKET": ""} if own else {})
+        return {"cwd": home, "env": self.environment | variables, "user": uid, "group": uid, "extra_groups": []}
+
+    def end_own(self, home):
+        """Ends a user's own daemon, and its jobs."""
+        self.environment["COSCHED_SOCKET"] = str(home / "cosched/coschedd.sock")
+        self.cosched("kill", "-9", "--all")
+        found = self.cosched("status", "--json").stdout
+        if found:
+            os.kill(json.loads(found)["pid"], signal.SIGTERM)
+        end = time.monotonic() + 20
+        while time.monotonic() < end and not self.cosched("status").returncode:
+            time.sleep(0.05)
+
+    def run(self, name, code, **how):
         folder, before = tempfile.mkdtemp(dir=self.folder), self.jobs()
-        self.check(name, ["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=self.environment)
-        if self.jobs() == before:
+        self.check(name, ["bash", "-euo", "pipefail", "-c", code], **({"cwd": folder, "env": self.environment} | how))
+        if "user" not in how and self.jobs() == before:
             self.failed += 1
             print(f"FAILED: {name}: nothing that it ran was a job")
 

@@ -1,4 +1,4 @@
-"""The commands of README.md as they stand, from an installation: by root, by a user beside root's daemon, on a cluster, and make's."""
+"""The commands of README.md as they stand, from an installation: by root, by a user beside root's daemon and with one of its own, on a cluster, and make's."""
 
 import json
 import os
@@ -17,8 +17,14 @@ USER = 65534
 BY_USERS = ("Use it", "Batch jobs")
 ON_A_CLUSTER = ("Many machines",)
 OF_MAKE = ("Two commands", "Installing for all users of a machine")
-# Commands that do not succeed, by the user who gives them.
-REFUSED = {USER: ["5 cosched policy gang --slot 20ms"]}
+# Commands that do not succeed, by the user who gives them, and whether the daemon is the user's own. This one has no cgroups.
+REFUSED = {
+    (USER, False): ["5 cosched policy gang --slot 20ms"],
+    (USER, True): [
+        "125 cosched run --strategy PB-SB -- mpirun -n 2 ./a.out",
+        "125 cosched run --mem-limit 4G -- ./train",
+    ],
+}
 # Commands that are looked at until they are ended: what they show by then, and which keys end them.
 WATCHED = {"cosched top": ("sim", "q"), "cosched web": ("http://.*token=", r"\x03")}
 # Commands that take minutes, or change the machine, and what tries them.
@@ -96,20 +102,21 @@ def judge(lab, home, who, lines, done, right):
     print(f"FAILED: README.md {who}: {count} of {len(lines)} commands were run; failed:", *wrong, done.stdout[-4000:], done.stderr[-8000:], sep="\n")
 
 
-def by_user(uid):
-    """All commands by root, those that ask the daemon by a user."""
-    lab = Lab(installed=True)
+def by_user(uid, own=False):
+    """All commands by root, those that ask the daemon by a user: root's daemon, or one of the user's own."""
+    lab = Lab(installed=True, daemon=not own)
     try:
         lines = chapters(lab.page(), lambda name: name not in ON_A_CLUSTER + OF_MAKE and (uid == 0 or name in BY_USERS))
         home = Home(lab, PROGRAMS)
         home.write("script", as_script(lines))
         home.give_to(uid)
-        places = {"HOME": "", "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "state", "COSCHED_PIPELINE_DIR": "pipelines"}
-        own = {name: str(home.folder / place) for name, place in places.items()}
-        done = subprocess.run(["bash", "-x", "script"], cwd=home.folder, env=lab.environment | own, user=uid, group=uid, extra_groups=[],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
-        judge(lab, home, f"by uid {uid}", lines, done, REFUSED.get(uid, []))
-        lab.cosched("kill", "-9", "--user", str(uid))
+        done = subprocess.run(["bash", "-x", "script"], **lab.as_user(home.folder, uid, own), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=LIMIT_S)
+        judge(lab, home, f"by uid {uid}{' alone' if own else ''}", lines, done, REFUSED.get((uid, own), []))
+        if own:
+            lab.end_own(home.folder)
+        else:
+            lab.cosched("kill", "-9", "--user", str(uid))
     finally:
         lab.end()
     return lab.passed, lab.failed
@@ -179,5 +186,5 @@ def of_make():
 
 
 def check():
-    results = [by_user(0), by_user(USER), on_a_cluster(), of_make()]
+    results = [by_user(0), by_user(USER), by_user(USER, own=True), on_a_cluster(), of_make()]
     return [sum(column) for column in zip(*results)]
