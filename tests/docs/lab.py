@@ -76,10 +76,10 @@ class Lab:
         variables = {name: str(home / place) for name, place in places.items()} | ({"COSCHED_SOCKET": ""} if own else {})
         return {"cwd": home, "env": self.environment | variables, "user": uid, "group": uid, "extra_groups": []}
 
-    def end_own(self, home):
-        """Ends a user's own daemon, and its jobs."""
+    def end_own(self, home, uid):
+        """Ends a user's own daemon, and the user's jobs."""
         self.environment["COSCHED_SOCKET"] = str(home / "cosched/coschedd.sock")
-        self.cosched("kill", "-9", "--all")
+        self.cosched("kill", "-9", "--user", str(uid))
         found = self.cosched("status", "--json").stdout
         if found:
             os.kill(json.loads(found)["pid"], signal.SIGTERM)
@@ -112,7 +112,7 @@ class Lab:
         """Detached launchers of waiting jobs wait a week for the next daemon."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
-                if f"COSCHED_SOCKET={self.folder}/".encode() in (process / "environ").read_bytes():
+                if f"={self.folder}/".encode() in (process / "environ").read_bytes():
                     os.kill(int(process.name), signal.SIGKILL)
             except OSError:  # It has ended meanwhile.
                 pass

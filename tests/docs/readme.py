@@ -114,7 +114,7 @@ def by_user(uid, own=False):
                               text=True, timeout=LIMIT_S)
         judge(lab, home, f"by uid {uid}{' alone' if own else ''}", lines, done, REFUSED.get((uid, own), []))
         if own:
-            lab.end_own(home.folder)
+            lab.end_own(home.folder, uid)
         else:
             lab.cosched("kill", "-9", "--user", str(uid))
     finally:
