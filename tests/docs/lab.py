@@ -33,7 +33,7 @@ def blocks(text, language="sh"):
 class Lab:
     """A daemon under names of its own, and how many checks passed."""
 
-    def __init__(self, installed=False, daemon=True):
+    def __init__(self, installed=False, daemon=True, config=""):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cst-docs-"))
         self.folder.chmod(0o755)
         self.passed = self.failed = 0
@@ -44,7 +44,7 @@ class Lab:
             subprocess.run([ROOT / "tools/install"], check=True, stdout=subprocess.DEVNULL, env=os.environ | where)
         socket = self.folder / "socket"
         self.daemon = None
-        (self.folder / "cosched.toml").touch()
+        (self.folder / "cosched.toml").write_text(config)
         self.environment = os.environ | {
             "COSCHED_SOCKET": str(socket),
             "PATH": f"{self.bin}:{VENV}:{RUNNERS}:{os.environ['PATH']}",
@@ -64,8 +64,9 @@ class Lab:
         """README.md, as it is installed."""
         return (self.prefix / "share/doc/cosched/README.md").read_text()
 
-    def cosched(self, *words):
-        return subprocess.run(["cosched", *words], env=self.environment, capture_output=True, text=True)
+    def cosched(self, *words, HOME=None, **how):
+        environment = self.environment | ({"HOME": HOME} if HOME else {})
+        return subprocess.run(["cosched", *words], env=environment, capture_output=True, text=True, **how)
 
     def jobs(self):
         return self.cosched("ps", "--all", "--json").stdout.count('"id":')

@@ -216,7 +216,7 @@ fn what_needs_cgroups_is_refused_in_clear_words() {
     let place = Uncontrolled::user(&[]);
     for (words, says) in [
         (&["run", "--policy", "pb", "--", "true"][..], "policy pb or dcs needs cgroups"),
-        (&["run", "--mem-limit", "100M", "--", "true"], "the job's memory cannot be limited here"),
+        (&["run", "--mem-limit", "100M", "--", "true"], "a memory limit needs cgroups"),
         (&["adopt", "--pid", &std::process::id().to_string()], "needs cgroups"),
     ] {
         // Its daemon.

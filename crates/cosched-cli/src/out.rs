@@ -171,7 +171,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Prints a message on standard error; it is lost if that is closed.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "cosched: {}", harmless(&with_paths(message, documents().as_deref())));
+    let _ = writeln!(io::stderr(), "cosched: {}", harmless(&with_documents(message)));
 }
 
 /// Prints text on standard error; it is lost if that is closed.
@@ -208,6 +208,11 @@ fn documents() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
     let documents = executable.parent()?.parent()?.join("share/doc/cosched");
     documents.join("docs").is_dir().then_some(documents)
+}
+
+/// The text with the paths at which the documents that it names are installed.
+pub(crate) fn with_documents(text: &str) -> String {
+    with_paths(text, documents().as_deref())
 }
 
 /// Replaces each installed document that a message names by its full path; a user's own file of that name is left alone.

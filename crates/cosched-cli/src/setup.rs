@@ -2,7 +2,7 @@
 //! code as when it starts); this module adds what jobs need.
 
 use crate::context::Context;
-use crate::out::{EXIT_REFUSED, Failure, use_colour};
+use crate::out::{EXIT_REFUSED, Failure, use_colour, with_documents};
 use crate::table::{Cell, Listing};
 use crate::{programs, run};
 use clap::Args;
@@ -110,7 +110,7 @@ fn text(found: &[Finding], colour: bool) -> String {
             Some(fix) => format!("; `cosched setup --fix` as root writes {} to {}", fix.value, fix.path),
             None => String::new(),
         };
-        text += &format!("\n{}: {}{fix}\n", finding.subject, finding.hint);
+        text += &format!("\n{}: {}{fix}\n", finding.subject, with_documents(&finding.hint));
     }
     text
 }

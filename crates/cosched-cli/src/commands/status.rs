@@ -2,7 +2,7 @@
 
 use super::matrix;
 use crate::context::Context;
-use crate::out::{Failure, print, print_json, use_colour};
+use crate::out::{Failure, print, print_json, use_colour, with_documents};
 use crate::picture::draw;
 use crate::{format, jobs};
 use cosched_api::{Clock, Distribution, NodeStatus, Period, QueueStatus, Status};
@@ -254,7 +254,9 @@ fn warnings(status: &Status, colour: bool) -> String {
         return "nothing is wrong".into();
     }
     let (on, off) = if colour { ("\x1b[33m", "\x1b[0m") } else { ("", "") };
-    let one = |w: &cosched_api::Warning| format!("{on}{}{off}\n  why: {}\n  hint: {}", w.what, w.why, w.hint);
+    let one = |w: &cosched_api::Warning| {
+        format!("{on}{}{off}\n  why: {}\n  hint: {}", w.what, w.why, with_documents(&w.hint))
+    };
     status.warnings.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 

@@ -6,7 +6,7 @@ A pipeline started with the option `serve` can be inspected while it runs, by it
 
 Examples:
   cosched pipeline list
-  cosched pipeline show columnsort --watch
+  cosched pipeline show 4711 --watch
   cosched pipeline report run.json --html run.html
 
 Environment:
@@ -32,7 +32,7 @@ system refused.
 Examples:
   cosched pipeline show                    all running pipelines
   cosched pipeline show 4711 --watch       until it ends
-  cosched pipeline show columnsort --json | jq .report.bound
+  cosched pipeline show 4711 --json | jq .report.bound
 
 Exit codes:
   0 success   1 it is running, but does not answer   4 no such pipeline is running";

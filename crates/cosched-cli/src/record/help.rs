@@ -13,6 +13,7 @@ Examples:
   cosched record --limit 512M -- mpirun -n 16 ./solver     a long run
   cosched record --scratch /shared/tmp -- mpirun -x LD_PRELOAD -x COSCHED_RECORD_DIR -n 64 ./a.out
                                                            on several nodes, with Open MPI
+
 Environment:
   COSCHED_RECORD_LIBRARY   another place of libcosched_record.so
 

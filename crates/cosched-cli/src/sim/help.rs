@@ -111,7 +111,7 @@ raise-R, lower-rest-of-R, batch-rest-of-R, idle-rest-of-R, fifo-R for a resource
 short-and-long-slices, short-slices-all, long-slices-all, batch-all.
 
 Examples:
-  cosched sim pipeline experiments/roysden-2004/compute-bound.toml
+  cosched sim pipeline io.toml
   cosched sim pipeline io.toml --priorities default,nice-up-io,nice-down-io,auto --stages
   cosched sim pipeline io.toml --priorities default,auto --actions    the changes of autotune, and their reasons
   cosched sim pipeline io.toml --json | jq '.runs[] | [.priorities, .ratio]'

@@ -26,6 +26,7 @@ impl Driver {
         self.check_policy_without_cgroups(request.policy)?;
         let needs = [
             (request.adopt.is_some(), "an adopted job"),
+            (request.mem_bytes_max.is_some(), "a memory limit"),
             (request.on_node_loss == Some(OnNodeLoss::Requeue), "a job that is started again"),
             (!request.keeper, "a job that no `cosched run` begins"),
         ];
