@@ -103,7 +103,7 @@ def run(cast, example):
     endless = re.search(ENDLESS, example) and not at_a_terminal
     right = {124, 0} if endless and "pipeline" in example else {124} if endless else {0}
     shell = [sys.executable, ROOT / "tests/docs/terminal.py", "CPU", "q"] if at_a_terminal else ["bash", "-o", "pipefail", "-c"]
-    words = ["timeout", "-k", "5", "-s", "INT", "0.6" if endless else str(LIMIT_S), *shell]
+    words = ["timeout", "-k", "5", "-s", "INT", "0.4" if endless else str(LIMIT_S), *shell]
     for _ in range(TRIES if "pipeline show" in example else 1):
         command = prepared(example, cast)
         done = subprocess.run([*words, command], cwd=cast.home, env=cast.lab.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
