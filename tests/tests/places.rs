@@ -3,17 +3,21 @@
 //! All comparisons are ratios within one run.
 
 use cosched_api::ResourcesRequest;
-use cosched_tests::{Daemon, clean_look, needs_root, stderr, stdout, wait_until};
-use std::path::PathBuf;
+use cosched_tests::{Daemon, clean_look, needs_root, program, stderr, stdout, target, wait_until};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Prints the CPUs that a process may use, according to the kernel.
 const ALLOWED: &str = "grep Cpus_allowed_list /proc/self/status | cut -f2";
 
-/// Uses some CPU time, then prints where it was spent.
-const WORK: &str =
-    "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; grep Cpus_allowed_list /proc/self/status | cut -f2";
+/// Uses some CPU time, then prints where it was spent, and the number of CPUs.
+const WORK: &str = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; \
+    echo $(grep Cpus_allowed_list /proc/self/status | cut -f2) $(nproc)";
+
+/// The number of CPUs for which the runtimes of OpenMP and Go start threads, as these print it themselves.
+const OMP: &str = "OMP_DISPLAY_ENV=true \"$0\" --help 2>&1 | sed -n \"s/.*OMP_NUM_THREADS = '\\(.*\\)'/\\1/p\"";
+const GO: &str = "GODEBUG=schedtrace=1 \"$0\" --version 2>&1 | sed -n 's/.*gomaxprocs=\\([0-9]*\\).*/\\1/p' | sort -u";
 
 /// A static program that loads none of our libraries and prints how many CPUs it may use.
 const STATIC_C: &str = "#define _GNU_SOURCE\n#include <sched.h>\n#include <stdio.h>\n\
@@ -53,17 +57,17 @@ fn is_at(d: &Daemon, id: u64, list: &str) -> bool {
     !all.is_empty() && all.iter().all(|one| one == list)
 }
 
-/// The launchers of both MPIs, as far as they are installed.
-fn launchers() -> Vec<PathBuf> {
-    let found: Vec<PathBuf> = ["mpirun.openmpi", "mpirun.mpich"]
-        .iter()
-        .map(|name| PathBuf::from("/usr/bin").join(name))
-        .filter(|p| p.exists())
-        .collect();
-    if found.is_empty() {
-        println!("SKIPPED: there is no mpirun here");
-    }
-    found
+/// The launchers that are installed: Open MPI 4 and 5, MPICH.
+fn launchers() -> Vec<String> {
+    let of_debian = ["mpirun.openmpi", "mpirun.mpich"].map(|name| format!("/usr/bin/{name}"));
+    let is_there = |path: &String| {
+        let is_there = Path::new(path).exists();
+        if !is_there {
+            println!("SKIPPED: there is no {path}");
+        }
+        is_there
+    };
+    of_debian.into_iter().filter(is_there).chain(target("openmpi5/bin/mpirun")).collect()
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn two_mpiruns_of_one_cpu_each_are_on_different_cpus_and_as_fast_as_one() {
     }
     let d = Daemon::start("");
     for mpirun in launchers() {
-        let run = || d.spawn_run(&["--cpus", "1", "--", mpirun.to_str().unwrap(), "-n", "1", "sh", "-c", WORK]);
+        let run = || d.spawn_run(&["--cpus", "1", "--", &mpirun, "-n", "1", "sh", "-c", WORK]);
         let time = |count: usize| {
             let start = Instant::now();
             let runs: Vec<_> = (0..count).map(|_| run()).collect();
@@ -90,9 +94,9 @@ fn two_mpiruns_of_one_cpu_each_are_on_different_cpus_and_as_fast_as_one() {
         clean_look(|| {
             let ((one, _), (two, mut cpus)) = (time(1), time(2));
             cpus.sort();
-            assert_eq!(cpus, ["0", "1"], "{}", mpirun.display());
+            assert_eq!(cpus, ["0 1", "1 1"], "{mpirun}: the CPU and the number of CPUs of each");
             // On one CPU it would be 2.
-            if two < one * 1.5 { Ok(()) } else { Err(format!("{}: one {one:.2} s, two {two:.2} s", mpirun.display())) }
+            if two < one * 1.5 { Ok(()) } else { Err(format!("{mpirun}: one {one:.2} s, two {two:.2} s")) }
         });
     }
 }
@@ -136,12 +140,19 @@ fn programs_see_their_place_and_no_more() {
     assert_eq!(said(&["nproc"]), "1");
     assert_eq!(said(&["python3", "-c", "import os; print(len(os.sched_getaffinity(0)))"]), "1");
     assert_eq!(said(&["taskset", "-c", "0,1", "sh", "-c", ALLOWED]), "1", "a binding from outside ends at the place");
-    let (source, program) = (d.dir.path().join("n.c"), d.dir.path().join("n"));
+    let (source, built) = (d.dir.path().join("n.c"), d.dir.path().join("n"));
     std::fs::write(&source, STATIC_C).unwrap();
-    let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&program).stderr(Stdio::null()).status();
+    let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&built).stderr(Stdio::null()).status();
     match cc.is_ok_and(|status| status.success()) {
-        true => assert_eq!(said(&[program.to_str().unwrap()]), "1"),
+        true => assert_eq!(said(&[built.to_str().unwrap()]), "1"),
         false => println!("SKIPPED: no static program can be linked here"),
+    }
+    if let Some(barrier) = program("barrier-omp") {
+        assert_eq!(said(&["sh", "-c", OMP, &barrier]), "1", "OpenMP");
+    }
+    match ["/usr/sbin/runc", "/usr/bin/podman", "/usr/local/go/bin/go"].iter().find(|path| Path::new(path).exists()) {
+        Some(of_go) => assert_eq!(said(&["sh", "-c", GO, of_go]), "1", "{of_go}"),
+        None => println!("SKIPPED: no program made with Go is here"),
     }
     let all = stdout(&d.cosched(&["run", "--", "nproc"]));
     assert_eq!(all.trim(), "2", "without --cpus all are left to it");

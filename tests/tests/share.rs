@@ -10,17 +10,22 @@ use std::time::Duration;
 const SPIN_2: &str = "while :; do :; done & while :; do :; done";
 const CONFIG: &str = "slot_length = \"20ms\"\n";
 
-/// Whether these jobs get these fractions of the machine's time in the next two seconds. Time used by other programs may be
-/// missing from the jobs'.
+/// Whether these jobs get these fractions of the machine's time in the next two seconds.
 fn have(d: &Daemon, jobs: &[u64], wanted: &[f64]) -> Result<(), String> {
+    have_for(d, Duration::from_secs(2), jobs, wanted, 0.05)
+}
+
+/// Whether these jobs get these fractions of the machine's time for this long. Time used by other programs may be missing from the jobs'.
+fn have_for(d: &Daemon, window: Duration, jobs: &[u64], wanted: &[f64], tolerance: f64) -> Result<(), String> {
     let read = || jobs.iter().map(|id| procs::cpu_usec(&d.v2_job(*id))).collect::<Vec<_>>();
     let (before, machine) = (read(), procs::cpu_time());
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(window);
     let time = procs::cpu_time().since(machine);
     let all = (time.busy_us + time.idle_us) as f64;
     let parts: Vec<f64> = read().iter().zip(before).map(|(now, then)| (now - then) as f64 / all).collect();
     let others = time.busy_us as f64 / all - parts.iter().sum::<f64>();
-    let holds = |(part, wanted): (&f64, &f64)| *part < wanted + 0.05 && *part > wanted - 0.05 - others.max(0.0);
+    let holds =
+        |(part, wanted): (&f64, &f64)| *part < wanted + tolerance && *part > wanted - tolerance - others.max(0.0);
     match parts.iter().zip(wanted).all(holds) {
         true => Ok(()),
         false => Err(format!("{parts:.3?} instead of {wanted:?}, and {others:.3} for others")),
@@ -68,6 +73,21 @@ fn a_job_has_its_share_alone_and_beside_others_and_under_any_policy() {
         clean_look(|| have(&d, &[own], &[1.0]));
         kill(&d, own);
     }
+}
+
+/// In five seconds these shares are whole numbers of slots, wherever the window begins.
+#[test]
+fn a_share_is_exact_over_some_seconds_and_after_each_change() {
+    if !needs_root() || !two_cpus() {
+        return;
+    }
+    let d = Daemon::start("slot_length = \"50ms\"\n");
+    let own = spinner(&d, "10%");
+    for (word, part) in [("10%", 0.1), ("40%", 0.4)] {
+        assert!(d.cosched(&["share", &own.to_string(), word]).status.success());
+        clean_look(|| have_for(&d, Duration::from_secs(5), &[own], &[part], 0.015));
+    }
+    kill(&d, own);
 }
 
 #[test]
