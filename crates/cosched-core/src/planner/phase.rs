@@ -4,9 +4,8 @@
 //! arrival could take the CPUs from a gang in the middle of its slot, and a job that comes and goes could skew the shares
 //! of all others.
 //! Rule: in the present slot the running gangs continue to run. Of the turns that allow it, the one is taken in which
-//! jobs with a share of the slots run least before they have earned it, otherwise plans in quick succession would give them more; of
-//! equals the one in which they run least after that, otherwise such plans would give them less; and of equals the one after which the
-//! gang that has waited longest comes soonest. An unchanged cycle keeps its phase.
+//! jobs with a share of the slots run least before they have earned it, otherwise plans in quick succession would give them more; and
+//! of equals the one after which the gang that has waited longest comes soonest. An unchanged cycle keeps its phase.
 //! Units: slots.
 
 use super::Planner;
@@ -34,15 +33,6 @@ impl Planner {
     pub(super) fn set_phase(&mut self, plan: &mut Plan, now: Time) {
         self.note_runs(plan, now);
         self.note_shares(plan, now);
-        self.rotate(plan, now);
-        // A job that begins in the middle of this slot pays for all of it.
-        let run_of = |plan: &Plan| plan.turn(plan.slot_at(now)).map_or(Vec::new(), |turn| turn.run.clone());
-        let (before, run) = (run_of(&self.plan), run_of(plan));
-        let begins = |id: &JobId| run.binary_search(id).is_ok() && before.binary_search(id).is_err();
-        self.turns.accounts.iter_mut().filter(|(id, _)| begins(id)).for_each(|(_, account)| account.pay());
-    }
-
-    fn rotate(&mut self, plan: &mut Plan, now: Time) {
         let old = &self.plan;
         let same_cycle = plan.turns == self.turns.cycle && plan.slot_length_ns == old.slot_length_ns;
         if same_cycle {
@@ -104,19 +94,18 @@ impl Planner {
             Some((id, _)) => slots_until(cycle, *id),
             None => vec![0; cycle.len()],
         };
-        let (mut early, mut late) = (vec![0; cycle.len()], vec![0; cycle.len()]);
+        let mut early = vec![0; cycle.len()];
         for (id, account) in &self.turns.accounts {
             let until = slots_until(cycle, *id);
             let runs = |turn: &Turn| turn.run.binary_search(id).is_ok();
-            for (at, turn) in cycle.iter().enumerate() {
+            for (at, early) in early.iter_mut().enumerate() {
                 // A job that runs in this slot has paid for it.
-                let next = if waits(id) && runs(turn) { 0 } else { until[at] as u64 };
-                early[at] += account.slots_until_earned().saturating_sub(next);
-                late[at] += next.saturating_sub(account.slots_until_earned());
+                let next = if waits(id) && runs(&cycle[at]) { 0 } else { until[at] as u64 };
+                *early += account.slots_until_earned().saturating_sub(next);
             }
         }
         let candidates = (0..cycle.len()).filter(|i| go_on(&cycle[*i]) == most);
-        candidates.min_by_key(|i| (early[*i], late[*i], delay[*i], *i)).unwrap_or(0)
+        candidates.min_by_key(|i| (early[*i], delay[*i], *i)).unwrap_or(0)
     }
 }
 

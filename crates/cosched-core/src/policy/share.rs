@@ -109,7 +109,7 @@ impl Account {
         self.earned >= i64::from(WHOLE)
     }
 
-    pub(crate) fn pay(&mut self) {
+    fn pay(&mut self) {
         self.earned -= i64::from(WHOLE);
     }
 
