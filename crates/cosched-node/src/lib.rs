@@ -20,7 +20,7 @@ mod types;
 
 pub use auto::{Waiting, Watch};
 pub use part::ENTER_GRACE_NS;
-pub use request::{ForAll, Outcome, Refusal, Request, RequestId, SIGKILL, Want, WantOfNode, asks_to_end};
+pub use request::{ForAll, Outcome, Refusal, Request, RequestId, SIGKILL, SIGTERM, Want, WantOfNode, asks_to_end};
 pub use rights::Whose;
 pub use running::Running;
 pub use types::{Action, Began, FoundPart, Input, Machine, PartOf, Sampled, Waits, Why};

@@ -9,7 +9,7 @@ use cosched_core::JobId;
 /// The signal that cannot be ignored.
 pub const SIGKILL: i32 = 9;
 /// The signal that tells a program to end.
-pub(crate) const SIGTERM: i32 = 15;
+pub const SIGTERM: i32 = 15;
 
 /// Whether a signal tells programs to end.
 pub fn asks_to_end(signal: i32) -> bool {

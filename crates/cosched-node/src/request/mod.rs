@@ -11,8 +11,7 @@ mod tests;
 mod types;
 mod want;
 
-pub(crate) use kill::SIGTERM;
-pub use kill::{SIGKILL, asks_to_end};
+pub use kill::{SIGKILL, SIGTERM, asks_to_end};
 pub use types::{ForAll, Outcome, Refusal, Request, RequestId, Want, WantOfNode};
 
 use crate::types::Action;

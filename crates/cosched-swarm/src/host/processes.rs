@@ -35,8 +35,10 @@ pub struct Local {
     pub sleeps_until: Option<u64>,
     /// It was killed, and is dead at this time.
     pub dies_at: Option<u64>,
-    /// It ignores a polite kill.
+    /// It ignores SIGTERM.
     pub ignores_kill: bool,
+    /// It has got a SIGTERM: its processes end this long after they can handle it, in nanoseconds.
+    pub termed: Option<u64>,
     /// The daemon was told that the store no longer knows the job.
     pub forgotten: bool,
     /// The daemon has seen that it is over.
@@ -63,6 +65,12 @@ impl Local {
     /// How it ended.
     pub(crate) fn end(&self) -> PartEnd {
         PartEnd { cpu_time_ns: self.cpu_ns.max(1), ..PartEnd::default() }
+    }
+
+    /// Its processes end after `delay` nanoseconds, or sooner.
+    pub(crate) fn dies_in(&mut self, delay: u64, now: u64) {
+        let at = now + delay;
+        self.dies_at = Some(self.dies_at.map_or(at, |before| before.min(at)));
     }
 
     /// Whether any of its processes is alive on this node.
@@ -136,7 +144,7 @@ impl Processes {
                 part.phases.clear();
             }
             if part.phases.is_empty() {
-                (part.dies_at, part.sleeps_until, part.stopped_since) = (None, None, None);
+                (part.dies_at, part.termed, part.sleeps_until, part.stopped_since) = (None, None, None, None);
                 over.push(*id);
             }
         }
@@ -186,6 +194,7 @@ mod tests {
             sleeps_until: None,
             dies_at: None,
             ignores_kill: false,
+            termed: None,
             forgotten: false,
             ended: false,
             cpu_ns: 0,

@@ -20,7 +20,7 @@ mod sound;
 mod spared;
 
 pub(crate) use bounded_stop::REST_NS as STOPPED_REST_NS;
-pub(crate) use effects::{ALIVE, RUNS};
+pub(crate) use effects::{ALIVE, OBEYS, RUNS};
 
 use crate::host::SlotBegins;
 use cosched_cluster::wire::{Answer, Ask, Attempt, By, Job};

@@ -120,9 +120,16 @@ impl World {
             };
             let never = part.job.suspended && self.broken == Some(Broken::NoFreezers);
             part.to = if never { Disposition::Run } else { self.freezers.switch(part, to, self.now) };
+            let unheard = part.termed.is_some() && self.broken == Some(Broken::DeafToTerm);
             match part.to {
                 Disposition::Stop => drop(part.stopped_since.get_or_insert(self.now)),
-                _ => part.stopped_since = None,
+                _ if unheard => (),
+                _ => {
+                    part.stopped_since = None;
+                    if let Some(delay) = part.termed.take() {
+                        part.dies_in(delay, self.now);
+                    }
+                }
             }
         }
         if let Some(daemon) = &host.node {
@@ -177,7 +184,7 @@ impl World {
             Action::Exited(job, _) => self.looks_at_job(node, job),
             Action::Answer(request, answer) => self.answered(node, request, answer),
             Action::Signal { job, signal, .. } => self.signal(node, job, signal),
-            Action::KillRest(job) => self.dies(node, job, 0),
+            Action::KillRest(job) => self.kill_rest(node, job),
             Action::Finish(job, attempt) => self.finish(node, job, attempt),
             Action::Report(job, attempt) => self.report(node, job, attempt),
             // The write to the disk fails; the next daemon finds only what is kept of the job later.
@@ -285,6 +292,7 @@ impl World {
             sleeps_until: None,
             dies_at: None,
             ignores_kill: self.lively && self.dice.one_in(3),
+            termed: None,
             forgotten: false,
             ended: fails,
             cpu_ns: 0,
@@ -326,16 +334,24 @@ impl World {
             return;
         }
         let delay = self.dice.between(20 * MS, 220 * MS);
-        let part = self.hosts[node].processes.parts.get(&job);
-        let ignores = signal != SIGKILL && part.is_some_and(|part| part.ignores_kill);
-        self.dies(node, job, if ignores { delay + 2 * S } else { delay });
+        if signal == SIGKILL {
+            return self.dies(node, job, delay);
+        }
+        let part = self.hosts[node].processes.parts.get_mut(&job).filter(|part| part.is_alive() && !part.ignores_kill);
+        part.into_iter().for_each(|part| part.termed = Some(delay));
+    }
+
+    /// The grace time of a job's processes is over.
+    fn kill_rest(&mut self, node: usize, job: JobId) {
+        if self.broken != Some(Broken::RestLives) {
+            self.dies(node, job, 0);
+        }
     }
 
     /// All processes of a job end after `delay` nanoseconds, or sooner.
     fn dies(&mut self, node: usize, job: JobId, delay: u64) {
-        let at = self.now + delay;
         if let Some(part) = self.hosts[node].processes.parts.get_mut(&job).filter(|part| part.is_alive()) {
-            part.dies_at = Some(part.dies_at.map_or(at, |before| before.min(at)));
+            part.dies_in(delay, self.now);
         }
     }
 

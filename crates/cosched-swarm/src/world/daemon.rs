@@ -75,12 +75,9 @@ impl World {
         (host.node, host.plan, host.heard_plan) = (None, None, None);
         host.watches.clear();
         (host.hung_until, host.thawed) = (0, false);
-        // No user waits for answers any more, and processes that ignore a polite kill are not followed up.
+        // No user waits for answers any more.
         host.asked.clear();
         host.requests.clear();
-        for part in host.processes.parts.values_mut().filter(|part| part.ignores_kill) {
-            part.dies_at = None;
-        }
         self.tell(node, |_, _| ());
     }
 

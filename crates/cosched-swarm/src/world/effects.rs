@@ -1,18 +1,18 @@
 //! A model of what users asked for: which jobs were killed and suspended, as they were told, and which processes show nothing of it.
 
-use super::World;
-use crate::host::Lingering;
-use crate::invariants::{ALIVE, RUNS, Seen};
+use super::{MS, World};
+use crate::host::{Lingering, Local};
+use crate::invariants::{ALIVE, OBEYS, RUNS, Seen};
 use cosched_cluster::wire::{Ask, KillHow};
 use cosched_core::cluster::Stage;
 use cosched_core::{Disposition, JobId};
-use cosched_node::Request;
-use std::collections::BTreeSet;
+use cosched_node::{Request, SIGKILL};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What users were told is done.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    killed: BTreeSet<JobId>,
+    killed: BTreeMap<JobId, KillHow>,
     suspended: BTreeSet<JobId>,
 }
 
@@ -21,11 +21,18 @@ impl World {
     pub(super) fn are_told(&mut self, asks: &[Ask]) {
         for ask in asks {
             match ask {
-                Ask::Kill { job, .. } => drop(self.are_done.killed.insert(JobId(*job))),
+                Ask::Kill { job, how } => self.is_told_of_kill(JobId(*job), *how),
                 Ask::Suspend { job } => drop(self.are_done.suspended.insert(JobId(*job))),
                 Ask::Resume { job } => drop(self.are_done.suspended.remove(&JobId(*job))),
                 _ => (),
             }
+        }
+    }
+
+    /// A kill in another way than before counts from now on.
+    fn is_told_of_kill(&mut self, job: JobId, how: KillHow) {
+        if self.are_done.killed.insert(job, how) != Some(how) {
+            self.hosts.iter_mut().for_each(|host| host.lingering.retain(|(of, what), _| *of != job || *what == RUNS));
         }
     }
 
@@ -71,15 +78,27 @@ impl World {
         };
         let mut lingering = Lingering::new();
         for (id, part) in host.processes.parts.iter().filter(|(_, part)| part.is_alive() && !part.forgotten) {
-            let killed = !troubled && told.killed.contains(id) || host.killed_here.contains(&(*id, part.of.attempt));
+            let here = host.killed_here.contains(&(*id, part.of.attempt)).then_some(KillHow::FORCE);
+            let killed = here.or_else(|| told.killed.get(id).copied().filter(|_| !troubled));
             let suspended = !troubled && told.suspended.contains(id) && !ends(id) && part.to != Disposition::Stop;
-            for what in [killed.then_some(ALIVE), suspended.then_some(RUNS)].into_iter().flatten() {
-                lingering.insert((*id, what), host.lingering.get(&(*id, what)).copied().unwrap_or(now));
+            let due = [killed.and_then(|how| ends_by(how, part)), suspended.then_some((RUNS, 0))];
+            for (what, after_ns) in due.into_iter().flatten() {
+                let from = host.lingering.get(&(*id, what)).copied().unwrap_or(now + after_ns);
+                lingering.insert((*id, what), from);
             }
         }
         host.lingering = lingering.clone();
         for ((job, what), since) in lingering {
-            self.see(&Seen::Lingers { node, job, what, for_ns: now - since });
+            self.see(&Seen::Lingers { node, job, what, for_ns: now.saturating_sub(since) });
         }
+    }
+}
+
+/// What a part with processes does that was killed in this way, and after which time it should not; `None` if it may.
+fn ends_by(how: KillHow, part: &Local) -> Option<(&'static str, u64)> {
+    match how {
+        KillHow { signal: SIGKILL, .. } => Some((ALIVE, 0)),
+        _ if !part.ignores_kill => Some((OBEYS, 0)),
+        KillHow { grace_ms, .. } => grace_ms.map(|ms| (ALIVE, ms * MS)),
     }
 }

@@ -68,6 +68,10 @@ pub enum Broken {
     NoSignals,
     /// No freezer stops a job that a user has suspended.
     NoFreezers,
+    /// Programs ignore SIGTERM, although they promised to obey it.
+    DeafToTerm,
+    /// What is left of a job after its grace time is not killed.
+    RestLives,
 }
 
 #[derive(Debug)]
@@ -127,6 +131,8 @@ pub struct World {
     pub dice: Dice,
     /// The random numbers of refusals and of disks.
     pub more: Dice,
+    /// The random numbers of polite kills.
+    polite: Dice,
     /// The cgroups' freezers.
     pub(crate) freezers: freezer::Freezers,
     /// There is one node, whose store is a file of its own.
@@ -214,6 +220,7 @@ impl World {
             store: MemoryStore::new(),
             dice: Dice(seed),
             more: Dice(seed ^ MORE),
+            polite: Dice(seed ^ (MORE << 2)),
             freezers: freezer::Freezers { dice: Dice(seed ^ (MORE << 1)), late_one_in: 0 },
             is_single: false,
             hosts: Vec::new(),

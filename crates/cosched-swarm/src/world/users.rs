@@ -7,6 +7,7 @@ use cosched_cluster::wire::{
 };
 use cosched_core::cluster::Stage;
 use cosched_core::{JobId, Reason, Standing};
+use cosched_node::SIGTERM;
 
 /// The administrator.
 pub const ROOT: By = By { uid: 0, gid: 0, admin: true };
@@ -81,6 +82,12 @@ fn queues(dice: &mut crate::dice::Dice) -> Vec<Queue> {
     };
     let many = if dice.one_in(4) { 2 } else { 3 };
     (0..many).map(|k| queue(QUEUES[(first + k) % 3])).collect()
+}
+
+/// Half of all kills are by force; the others are a SIGTERM, with force after a while or never.
+fn kill_how(dice: &mut crate::dice::Dice) -> KillHow {
+    let grace_ms = dice.pick(&[None, Some(0), Some(500), Some(3_000), Some(20_000)]);
+    if dice.one_in(2) { KillHow::FORCE } else { KillHow { signal: SIGTERM, grace_ms } }
 }
 
 impl World {
@@ -198,6 +205,7 @@ impl World {
         // Mostly one of the newest.
         let job = known - self.dice.below(known.min(8));
         let want = self.other_want(job);
+        let how = kill_how(&mut self.polite);
         let dice = &mut self.dice;
         let ask = match dice.below(24) {
             // Some are less than a slot a second.
@@ -212,7 +220,7 @@ impl World {
             17 => Ask::Queues { queues: queues(dice) },
             0..=2 => Ask::Suspend { job },
             3..=5 => Ask::Resume { job },
-            6 | 7 => Ask::Kill { job, how: KillHow::FORCE },
+            6 | 7 => Ask::Kill { job, how },
             8 => Ask::Class { job, class: dice.pick(&[Class::Express, Class::Batch, Class::Standby]) },
             9 => Ask::Policy { job, policy: dice.pick(&[None, Some(Policy::Gang), Some(Policy::Local)]) },
             10 => Ask::ClusterPolicy { policy: dice.pick(&[Policy::Gang, Policy::Gang, Policy::Local, Policy::Auto]) },
