@@ -82,7 +82,10 @@ impl Batch<'_> {
                 how.grace_ms
             };
             job.killed_by = job.killed_by.or(Some(by.uid));
-            job.kill_how = Some(KillHow { grace_ms, ..how });
+            // What cannot be ignored is not weakened by a later signal that can, before its nodes have read it.
+            if job.kill_how.is_none_or(|present| present.signal != KillHow::FORCE.signal) {
+                job.kill_how = Some(KillHow { grace_ms, ..how });
+            }
         })
     }
 

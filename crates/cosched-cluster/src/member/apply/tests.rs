@@ -426,10 +426,16 @@ fn a_job_that_an_administrator_has_suspended_ends_within_the_usual_time() {
 #[test]
 fn who_ended_a_job_first_has_ended_it() {
     let mut cluster = Cluster::with(job("a", 1));
-    cluster.asks(ROOT, Ask::Kill { job: 1, how: KillHow::FORCE }).unwrap();
-    let polite = KillHow { signal: 15, grace_ms: None };
-    cluster.asks(USER, Ask::Kill { job: 1, how: polite }).unwrap();
-    assert_eq!((cluster.job().killed_by, cluster.job().kill_how), (Some(0), Some(polite)), "as it was asked for last");
+    let [polite, patient] = [Some(9), None].map(|grace_ms| KillHow { signal: 15, grace_ms });
+    for (by, how, in_force) in [
+        (ROOT, patient, patient),
+        (USER, polite, polite),
+        (ROOT, KillHow::FORCE, KillHow::FORCE),
+        (USER, polite, KillHow::FORCE),
+    ] {
+        cluster.asks(by, Ask::Kill { job: 1, how }).unwrap();
+        assert_eq!((cluster.job().killed_by, cluster.job().kill_how), (Some(0), Some(in_force)), "after {how:?}");
+    }
 }
 
 /// Submits a job of this user that follows others.
