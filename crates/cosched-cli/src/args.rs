@@ -253,12 +253,27 @@ const EQUIVALENTS: [(&str, &str); 12] = [
     ("start", "run, or resume"),
 ];
 
-/// The command here for a word that another system uses.
-pub(crate) fn equivalent(error: &clap::Error) -> Option<String> {
+/// Options of their commands, and those of `cosched run`.
+const OPTIONS: [(&str, &str); 6] = [
+    ("--dependency", "--after JOB, or --after JOB:ok"),
+    ("--ntasks", "--cpus N"),
+    ("--cpus-per-task", "--cpus N"),
+    ("--partition", "--queue NAME"),
+    ("--qos", "--class CLASS"),
+    ("--job-name", "--name NAME"),
+];
+
+/// The command, or option of `cosched run`, here for a word that another system uses.
+pub(crate) fn equivalent(error: &clap::Error, is_run: bool) -> Option<String> {
     use clap::error::{ContextKind, ContextValue};
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let here = EQUIVALENTS.iter().find(|(there, _)| there == word)?.1;
-    Some(format!("cosched has no command `{word}`\n  why: it has another name here\n  hint: cosched {here}"))
+    let (kind, known, what) = match is_run {
+        true => (ContextKind::InvalidArg, &OPTIONS[..], "there is no option"),
+        false => (ContextKind::InvalidSubcommand, &EQUIVALENTS[..], "cosched has no command"),
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return None };
+    let here = known.iter().find(|(there, _)| there == word)?.1;
+    let command = if is_run { "cosched run" } else { "cosched" };
+    Some(format!("{what} `{word}`\n  why: it has another name here\n  hint: {command} {here}"))
 }
 
 #[cfg(test)]
@@ -314,8 +329,14 @@ mod tests {
         let signal = message(&["cosched", "kill", "-s", "TREM", "7"]);
         assert!(signal.contains("did you mean TERM?"), "{signal}");
         assert!(message(&["cosched", "suspnd", "7"]).contains("'suspend'"));
-        let tip = |word: &str| equivalent(&Cli::try_parse_from(["cosched", word]).unwrap_err());
-        assert!(tip("scancel").unwrap().ends_with("hint: cosched kill") && tip("nonsense").is_none());
+        let tip = |words: &[&str], is_run| equivalent(&Cli::try_parse_from(words).unwrap_err(), is_run);
+        assert!(tip(&["cosched", "scancel"], false).unwrap().ends_with("hint: cosched kill"));
+        assert_eq!(tip(&["cosched", "nonsense"], false), None);
+        for option in ["--dependency", "--dependency=afterok:7"] {
+            let said = tip(&["cosched", "run", option, "true"], true).unwrap();
+            assert!(said.contains("no option `--dependency`") && said.contains("--after JOB"), "{said}");
+        }
+        assert_eq!(tip(&["cosched", "run", "--nonsense", "true"], true), None);
     }
 
     #[test]

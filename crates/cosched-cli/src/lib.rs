@@ -95,14 +95,15 @@ fn parse(words: impl Iterator<Item = std::ffi::OsString>) -> Result<args::Cli, F
     let parsed = matches.and_then(|mut matches| args::Cli::from_arg_matches_mut(&mut matches));
     let cli = parsed.map_err(|error| {
         let error = error.format(&mut command);
-        match args::equivalent(&error) {
+        let is_run = args::is_run(&words);
+        match args::equivalent(&error, is_run) {
             Some(tip) => out::say(&tip),
             // clap prints in its own style: help to standard output, errors to standard error.
             None => _ = error.print(),
         }
         let code = if !error.use_stderr() {
             0
-        } else if args::is_run(&words) {
+        } else if is_run {
             run::EXIT_FAILED
         } else {
             2

@@ -38,9 +38,9 @@ impl Problem {
     }
 }
 
-/// Prints a message to standard error; ignores errors, such as a closed pipe.
+/// Prints a message to standard error, at once, so that a launcher passes on all of it or nothing; ignores errors, such as a closed pipe.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "cosched-columnsort: {message}");
+    let _ = io::stderr().write_all(format!("cosched-columnsort: {message}\n").as_bytes());
 }
 
 /// Prints data. If the reader has closed the pipe, the command ends without a message.

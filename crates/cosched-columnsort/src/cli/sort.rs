@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use cosched_columnsort::mpi;
 use cosched_columnsort::peers::Peers;
@@ -12,6 +13,9 @@ use super::args::SortArgs;
 use super::out::{self, EXIT_FAILED, Problem};
 use super::progress::Progress;
 use super::{common, files, matrix, report, stop};
+
+/// How long a launcher has to pass on why a process gives up.
+const HEARD: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &SortArgs) -> Result<u8, Problem> {
     let named = stop::on_signals();
@@ -35,6 +39,8 @@ pub(crate) fn run(args: &SortArgs) -> Result<u8, Problem> {
             // why.
             problem.say();
             named.remove();
+            // A launcher that is told to end its processes may drop what it has not read from them yet.
+            std::thread::sleep(HEARD);
             peers.abort(i32::from(problem.code));
             Err(Problem::silent(problem.code))
         }

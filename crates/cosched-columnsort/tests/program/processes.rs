@@ -68,7 +68,8 @@ fn refuses(implementation: &Implementation) {
     let args = ["sort", "in", "-o", "out", "--rows", "100", "--columns", "50", "--mpi", library.to_str().unwrap()];
     let output = finish(implementation.command(&place, &args));
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("rows >= 2 (columns - 1)^2"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("rows >= 2 (columns - 1)^2"), "{said}");
     assert_eq!(place.names(), ["in", "lib.so"]);
 }
 
