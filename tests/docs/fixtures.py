@@ -80,7 +80,7 @@ def make(cast, other):
 
 
 class Cast:
-    """The jobs and processes that examples name: they are made when one names them, and anew where the one before may have ended or changed them."""
+    """The jobs and processes that examples name: they are made when one names them, and again where an example may have ended or changed them."""
 
     ENDED = r"cosched (wait|attach|log|kill|release)|--name night|queues set|whatif"
     OF_JOBS = r"cosched (join|show|log|attach|wait|suspend|resume|kill|class|share|resources|policy|release|run -d --after)\b"

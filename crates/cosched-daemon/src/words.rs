@@ -23,14 +23,7 @@ same!(core_policy: api::Policy => core::Policy, Gang, Local, Pb, Dcs, Auto);
 same!(core_sharing: api::Sharing => core::Sharing, Strict, Paired, Soft);
 same!(wire_policy: core::Policy => api::Policy, Gang, Local, Pb, Dcs, Auto);
 same!(wire_sharing: core::Sharing => api::Sharing, Strict, Paired, Soft);
-
-pub(crate) fn wait_mode(wait: core::Wait) -> api::WaitMode {
-    match wait {
-        core::Wait::Busy => api::WaitMode::Busy,
-        core::Wait::SpinBlock => api::WaitMode::SpinBlock,
-        core::Wait::SpinYield => api::WaitMode::SpinYield,
-    }
-}
+same!(wait_mode: core::Wait => api::WaitMode, Busy, SpinBlock, SpinYield);
 
 pub(crate) fn class(class: api::Class) -> wire::Class {
     core_class(class).into()

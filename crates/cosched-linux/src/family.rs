@@ -65,7 +65,7 @@ impl Tree {
                     .into());
                 }
                 may(pid)?;
-                if is_new && self.without_jobs(own.clone(), &origin) != origin {
+                if is_new && !self.comes_from(&own, &origin) {
                     let why = format!("its descendant {pid} is in another cgroup than it is");
                     return Err(problem(why, "Adopt the cgroups themselves (`--cgroup`).").into());
                 }
@@ -87,16 +87,16 @@ impl Tree {
         Err(problem("they fork faster than they can be moved".into(), "Stop them (SIGSTOP) until it is a job.").into())
     }
 
-    /// The cgroups of a process, with `origin`'s in place of a job's: the child of a process that is just being moved, v1 hierarchies first, is born in
-    /// some of each.
-    fn without_jobs(&self, own: Origin, origin: &Origin) -> Origin {
-        let moved = |dir: &Option<PathBuf>, is_job: &dyn Fn(&Path) -> bool| dir.as_deref().is_some_and(is_job);
-        Origin {
-            cpu: if moved(&own.cpu, &|dir| self.is_job_cpu(dir)) { origin.cpu.clone() } else { own.cpu },
-            memory: if moved(&own.memory, &|dir| self.is_job_path(dir)) { origin.memory.clone() } else { own.memory },
-            pids: if moved(&own.pids, &|dir| self.is_job_pids(dir)) { origin.pids.clone() } else { own.pids },
-            v2: own.v2,
-        }
+    /// Whether a process has these cgroups because it is from `origin`: the child of a process that is just being moved, v1 hierarchies first, is born
+    /// with some of a job's.
+    fn comes_from(&self, own: &Origin, origin: &Origin) -> bool {
+        let is_from = |own: &Option<PathBuf>, origin: &Option<PathBuf>, is_job: fn(&Tree, &Path) -> bool| {
+            own == origin || own.as_deref().is_some_and(|dir| is_job(self, dir))
+        };
+        own.v2 == origin.v2
+            && is_from(&own.cpu, &origin.cpu, Tree::is_job_cpu)
+            && is_from(&own.memory, &origin.memory, Tree::is_job_path)
+            && is_from(&own.pids, &origin.pids, Tree::is_job_pids)
     }
 
     /// Moves all processes of `job` to the origin of its first one, until none is left.

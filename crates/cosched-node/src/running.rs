@@ -30,7 +30,7 @@ impl Running {
     }
 
     /// The number of other jobs with which each one has to share: 0 while all running jobs fit side by side.
-    pub fn rivals(&self) -> u32 {
+    pub(crate) fn rivals(&self) -> u32 {
         if self.cpus <= self.machine_cpus { 0 } else { self.jobs.saturating_sub(1) }
     }
 

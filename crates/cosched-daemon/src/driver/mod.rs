@@ -435,9 +435,10 @@ impl Driver {
     /// The node requests a sample of a job's CPU time.
     fn take_sample(&mut self, job: JobId) {
         if let Some(cpu_time_ns) = self.sample(job.0) {
-            self.count_share(job.0, cpu_time_ns);
+            let held = self.held_part();
+            self.count_share(job.0, cpu_time_ns, held);
             let waits = self.live.get(&job.0).map(Live::waits).unwrap_or_default();
-            let sampled = Sampled { cpu_ns: cpu_time_ns, waits, held: self.held_part() };
+            let sampled = Sampled { cpu_ns: cpu_time_ns, waits, held };
             self.cluster.handle(Input::Sampled(job, sampled));
         }
     }

@@ -69,8 +69,7 @@ impl Driver {
     }
 
     /// Handles a sample of a job's CPU time.
-    pub(super) fn count_share(&mut self, id: u64, cpu_time_ns: u64) {
-        let held = self.held_part();
+    pub(super) fn count_share(&mut self, id: u64, cpu_time_ns: u64, held: f64) {
         let Some(live) = self.live.get_mut(&id) else { return };
         live.ledger.count_due(&self.plan, JobId(id), &self.running, held);
         live.ledger.count_received(cpu_time_ns);
