@@ -323,7 +323,8 @@ impl Work<'_> {
             let boot = UNKNOWN_BOOT.to_owned();
             let key = known.keys.name(name);
             self.say(&key, format_args!("it is written again: node {name} is number {id}"));
-            self.put(key, encode(&Name { id, boot, left_ns: None, tree: Some(self.made_ns) }));
+            let home = found.nodes.get(name).map(|node| node.home.clone());
+            self.put(key, encode(&Name { id, boot, home, left_ns: None, tree: Some(self.made_ns) }));
         }
         for (id, name) in numbered.into_iter().filter(|(id, _)| !found.ids.contains_key(id)) {
             let key = known.keys.id(id);
@@ -484,7 +485,8 @@ mod tests {
 
     /// Names `a` and `b` with number 1, these nodes' records, and the name in the number's key.
     fn twins(records: &[(&str, u32)], named: Option<&str>) -> Found {
-        let name = |name: &str| (name.to_owned(), Name { id: 1, boot: "b".to_owned(), left_ns: None, tree: None });
+        let name =
+            |name: &str| (name.to_owned(), Name { id: 1, boot: "b".to_owned(), home: None, left_ns: None, tree: None });
         Found {
             names: [name("a"), name("b")].into(),
             nodes: records.iter().map(|(name, id)| ((*name).to_owned(), node(*id))).collect(),

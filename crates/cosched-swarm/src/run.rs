@@ -16,6 +16,9 @@ const QUIET_NS: u64 = 300 * S;
 /// One seed of this many is a single machine, if the number of nodes is left to the seed.
 const SINGLE_ONE_IN: u64 = 10;
 
+/// One seed of this many has a machine that is given another one's name.
+const TWIN_ONE_IN: u64 = 6;
+
 /// The options of a world; everything else is derived from the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -144,6 +147,9 @@ fn live(world: &mut World, options: &Options) -> (u64, u64) {
         world.start(node);
         let wait = world.dice.below(300) * MS;
         world.run(wait);
+    }
+    if options.broken.is_none() && !world.is_single && world.twins.one_in(TWIN_ONE_IN) {
+        world.will_have_twin(options.minutes * 60 * S);
     }
     storm(world, options);
     world.all_is_well_again();

@@ -1,5 +1,6 @@
 //! Nodes that are silent, and dead nodes: what that costs jobs, and that nothing lives twice.
 
+use cosched_cluster::Notice;
 use cosched_cluster::wire::{Answer, Ask, JobAsk, OnNodeLoss, Why};
 use cosched_core::JobId;
 use cosched_core::cluster::{Capacity, NEVER};
@@ -107,4 +108,36 @@ fn a_node_that_has_less_keeps_its_jobs() {
     assert_eq!(place(1).parts.iter().map(|part| part.cpus).sum::<u32>(), 6);
     assert!(place(1).home.is_some());
     assert_eq!(world.running().len(), 3);
+}
+
+/// Seed 647 without it: its jobs were begun again elsewhere while they still ran on the machine that was out of touch.
+#[test]
+fn another_machine_gets_the_name_of_one_that_is_out_of_touch_when_its_jobs_are_given_up() {
+    let mut world = World::started(7, 3);
+    world.job_ns_max = 1000 * S;
+    world.ask(0, ROOT, Ask::NodeDeadAfter { ns: 500 * S });
+    let want = JobAsk { on_node_loss: OnNodeLoss::Requeue, ..job_on("a", "n1", 0) };
+    world.ask(0, user(1), submit(want));
+    world.run(2 * S);
+    let (before, twin) = (world.running(), world.add_host("n1"));
+    assert_eq!(before.iter().map(|(node, _)| *node).collect::<Vec<_>>(), [1]);
+    world.hosts[1].cut_until = world.now + 600 * S;
+    world.hosts[twin].boots = 1000;
+    world.start(twin);
+    world.run(60 * S);
+    let kept = |notice: &&Notice| matches!(notice, Notice::Unusable(why) if why.contains("is kept for another machine, home of n1 1"));
+    assert_eq!(world.hosts[twin].notices.iter().filter(kept).count(), 1, "{:?}", world.hosts[twin].notices);
+    assert!(!world.hosts[twin].member().unwrap().is_joined());
+    assert_eq!(world.running(), before);
+    world.power_off(1);
+    world.ask(0, ROOT, Ask::Dead { node: "n1".to_owned() });
+    world.run(10 * S);
+    assert!(world.hosts[twin].member().unwrap().is_joined());
+    // The same machine, switched on again, is the one that the name is kept for.
+    world.power_off(twin);
+    world.run(30 * S);
+    world.start(twin);
+    world.run(10 * S);
+    assert!(world.hosts[twin].member().unwrap().is_joined());
+    world.check();
 }

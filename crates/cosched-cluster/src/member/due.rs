@@ -13,8 +13,8 @@ use super::session::Flight;
 use super::types::{Moment, Notice, Settings};
 use super::{Member, finish};
 use crate::store::Revision;
-use cosched_core::cluster::{JobRecord, NEVER, Period, Planner, State};
-use cosched_core::{JobId, NodeId, Time};
+use cosched_core::cluster::{NEVER, Period, Planner, State};
+use cosched_core::{NodeId, Time};
 use std::collections::BTreeMap;
 
 /// A new plan is worthwhile when the present one takes effect later than a new one would by more than this.
@@ -147,10 +147,7 @@ impl Member {
         let away = state.nodes.keys().filter(|id| self.replica.live(**id).is_none()).map(|id| {
             let silent = state.silent.get(id).copied();
             let known = self.work.away.get(id).filter(|known| known.silent == silent);
-            let parts = |job: &JobRecord| job.place.as_ref().is_some_and(|p| p.parts.iter().any(|p| p.node == *id));
-            let name = self.replica.name_of(*id);
-            let leads = |id: &JobId| self.replica.jobs.get(&id.0).is_some_and(|job| job.value.is_led_from(name));
-            let has_jobs = state.jobs.iter().any(|(id, job)| parts(job) || leads(id));
+            let has_jobs = self.replica.has_jobs(*id);
             (*id, Away { since: known.map_or(now, |known| known.since), silent, has_jobs })
         });
         away.collect()

@@ -19,6 +19,7 @@ mod fence;
 mod finish;
 mod follow;
 mod local;
+mod name;
 mod new_tree;
 mod nodes;
 mod outbox;

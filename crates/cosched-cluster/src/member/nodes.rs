@@ -26,8 +26,8 @@ impl Batch<'_> {
             let planned = self.planner.state().nodes.get(&id).map(|record| record.capacity);
             let new_boot = self.replica.is_new_boot(name, node) && !self.is_full();
             if new_boot {
-                let boot = node.boot.clone();
-                let written = Name { id: node.id, boot, left_ns: None, tree: self.replica.made_ns() };
+                let (boot, home) = (node.boot.clone(), Some(node.home.clone()));
+                let written = Name { id: node.id, boot, home, left_ns: None, tree: self.replica.made_ns() };
                 self.names.insert(name.clone(), written);
             }
             if new_boot {
@@ -59,7 +59,8 @@ impl Batch<'_> {
             }
             let boot = replica.boots.get(name).cloned().unwrap_or_default();
             let left_ns = (!there).then_some(self.wall.0);
-            self.names.insert(name.clone(), Name { id: *id, boot, left_ns, tree: replica.made_ns() });
+            let home = replica.homes.get(name).cloned();
+            self.names.insert(name.clone(), Name { id: *id, boot, home, left_ns, tree: replica.made_ns() });
         }
     }
 

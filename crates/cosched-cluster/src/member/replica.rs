@@ -4,8 +4,8 @@ use super::ended::Ended;
 use crate::keys::{Keys, Place, check_name};
 use crate::store::{Entry, Event, Key, LeaseId, News, Revision};
 use crate::wire::{FormatError, Job, Name, Node, Reply, Request, Stored, Tree, decode};
-use cosched_core::NodeId;
-use cosched_core::cluster::State;
+use cosched_core::cluster::{JobRecord, State};
+use cosched_core::{JobId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A value with the revision of its last change.
@@ -53,6 +53,8 @@ pub(super) struct Replica {
     pub(super) ids: BTreeMap<u32, At<String>>,
     /// The boot of each node's machine on which the plan is based.
     pub(super) boots: BTreeMap<String, String>,
+    /// The home of the machine whose jobs the plan has under each name.
+    pub(super) homes: BTreeMap<String, String>,
     /// When nodes that are not in the plan left it, since the Unix epoch.
     pub(super) left: BTreeMap<String, u64>,
     /// The name of each number.
@@ -80,6 +82,7 @@ impl Replica {
                 replica.by_id.insert(NodeId(node.id), name.clone());
                 replica.names.insert(name.clone(), node.id);
                 replica.boots.insert(name.clone(), node.boot);
+                replica.homes.insert(name.clone(), node.home);
                 replica.nameless.insert(name);
             }
         }
@@ -164,7 +167,7 @@ impl Replica {
                 self.nodes.insert(name.to_owned(), At { value: Live { node, lease }, revision: mod_revision });
             }
             Place::Name(name) => {
-                let Some(Name { id, boot, left_ns, tree }) = self.readable(&key, &value) else { return };
+                let Some(Name { id, boot, home, left_ns, tree }) = self.readable(&key, &value) else { return };
                 self.named_tree = tree.or(self.named_tree);
                 match left_ns {
                     Some(left_ns) => self.left.insert(name.to_owned(), left_ns),
@@ -172,6 +175,10 @@ impl Replica {
                 };
                 self.nameless.remove(name);
                 self.boots.insert(name.to_owned(), boot);
+                match home {
+                    Some(home) => self.homes.insert(name.to_owned(), home),
+                    None => self.homes.remove(name),
+                };
                 self.names.insert(name.to_owned(), id);
                 self.by_id.insert(NodeId(id), name.to_owned());
             }
@@ -254,6 +261,7 @@ impl Replica {
             Place::Id(id) => drop(self.ids.remove(&id)),
             Place::Name(name) => {
                 self.boots.remove(name);
+                self.homes.remove(name);
                 self.left.remove(name);
                 if let Some(id) = self.names.remove(name) {
                     self.by_id.remove(&NodeId(id));
@@ -304,6 +312,15 @@ impl Replica {
     /// Whether the node itself has to report on which boot of its machine the plan is based.
     pub(super) fn lacks_boot(&self, name: &str) -> bool {
         self.boots.get(name).is_some_and(|boot| boot == UNKNOWN_BOOT)
+    }
+
+    /// Whether the plan has something on this node: a part of a job, or a job's main process.
+    pub(super) fn has_jobs(&self, id: NodeId) -> bool {
+        let parts = |job: &JobRecord| job.place.as_ref().is_some_and(|p| p.parts.iter().any(|p| p.node == id));
+        let name = self.name_of(id);
+        let leads =
+            |id: &JobId| self.jobs.get(&id.0).is_some_and(|job| job.value.is_led_from(name) && !job.value.closing);
+        self.state.iter().flat_map(|state| &state.value.jobs).any(|(id, job)| parts(job) || leads(id))
     }
 
     /// The record of a live node.

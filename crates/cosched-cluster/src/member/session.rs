@@ -14,9 +14,6 @@ use cosched_core::{NodeId, Time};
 const RETRY_NS_MIN: u64 = 100_000_000;
 const RETRY_NS_MAX: u64 = 3_000_000_000;
 
-/// The interval at which a member checks whether its name has become free, in nanoseconds.
-const NAME_RETRY_NS: u64 = 500_000_000;
-
 /// The purpose of a store operation in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flight {
@@ -85,7 +82,7 @@ pub(super) struct Session {
     /// Since when the member has been connected without an interruption.
     pub(super) since: Time,
     /// Since when another daemon was seen to have the name.
-    name_taken_since: Option<Time>,
+    pub(super) name_taken_since: Option<Time>,
     /// The last content that was reported as unusable, so that it is reported once.
     pub(super) said: Option<String>,
     /// The last refusal of the store that was reported, until a renewal succeeds.
@@ -218,7 +215,7 @@ impl Member {
     }
 
     /// This daemon does not take part until an operator acts.
-    fn give_up(&mut self, why: String) {
+    pub(super) fn give_up(&mut self, why: String) {
         self.end(why.clone());
         self.say(Notice::Out(why));
     }
@@ -329,6 +326,9 @@ impl Member {
         self.know_tree(made_ns, &before);
         // From here on the store's content counts; a new cluster has lost nothing.
         self.replica.lost = None;
+        if self.is_refused() {
+            return;
+        }
         let own = &self.settings.name;
         let named = self.replica.names.get(own).filter(|_| self.replica.is_named(own));
         let Some(id) = named else { return self.make_name() };
@@ -341,33 +341,35 @@ impl Member {
             return self.tell_boot(id.0);
         }
         let key = self.settings.keys.node(&self.settings.name);
+        let is_known_here = self.replica.homes.get(&self.settings.name) == Some(&self.settings.home);
         let compare = match self.replica.nodes.get(&self.settings.name) {
             None => Compare::absent(key.clone()),
-            Some(At { value: Live { node, lease }, revision }) => {
-                let mine = node.instance == self.settings.instance;
-                if mine && *lease == self.session.lease && *node == self.record() {
-                    return self.start_watch();
-                }
-                let is_dead = self.settings.dead.as_ref().is_none_or(|dead| dead.contains(&node.instance));
-                if !mine && (node.home != self.settings.home || !is_dead) {
-                    let home = node.home.clone();
-                    return self.name_is_taken(&home);
-                }
-                Compare::unchanged(key.clone(), *revision)
+            Some(At { value: Live { node, lease }, .. })
+                if is_known_here && *lease == self.session.lease && *node == self.record() =>
+            {
+                return self.start_watch();
             }
+            Some(At { revision, .. }) => Compare::unchanged(key.clone(), *revision),
         };
-        self.session.name_taken_since = None;
         let lease = self.session.lease;
         // The known generation counts as acknowledged from the start, otherwise planners would wait for this node.
         let measured = self.follow.measured;
         let ack = Ack { generation: self.replica.generation(), other_threads: self.follow.load, measured };
-        let then = vec![
+        let mut compare = vec![compare];
+        let mut then = vec![
             Do::Put { key, value: encode(&self.record()), lease },
             Do::Put { key: self.settings.keys.ack(&self.settings.name), value: encode(&ack), lease },
         ];
+        if let (false, Some(id)) = (is_known_here, self.id) {
+            // As long as no job was placed here since: the machine that had the name may have been back for a moment.
+            compare.push(Compare::unchanged(self.settings.keys.state(), self.replica.state_revision()));
+            let boot = self.replica.boots.get(&self.settings.name).cloned().unwrap_or_default();
+            let value = encode(&self.own_name(id.0, boot));
+            then.push(Do::Put { key: self.settings.keys.name(&self.settings.name), value, lease: None });
+        }
         self.follow.written = Some(ack);
         self.session.record_changed = false;
-        self.send(Flight::Claim, Op::Txn(Txn { compare: vec![compare], then, or_else: vec![] }));
+        self.send(Flight::Claim, Op::Txn(Txn { compare, then, or_else: vec![] }));
     }
 
     /// The watch reports this record, too, but until then an older one must not be taken for a newer one.
@@ -375,26 +377,6 @@ impl Member {
         let live = Live { node: self.record(), lease: self.session.lease };
         self.replica.nodes.insert(self.settings.name.clone(), At { value: live, revision });
         self.start_watch();
-    }
-
-    /// Another daemon has the name. If it is dead its lease expires; otherwise there are two daemons of this name.
-    fn name_is_taken(&mut self, home: &str) {
-        let since = *self.session.name_taken_since.get_or_insert(self.now.steady);
-        if self.now.steady - since <= self.settings.grace_ns() {
-            return self.away(NAME_RETRY_NS);
-        }
-        let name = &self.settings.name;
-        if *home == self.settings.home {
-            return self.give_up(format!(
-                "the name {name} is taken by a copy of this machine: a running coschedd with the same machine-id and \
-                 state directory, {home}, takes part in this cluster as {name}. Give this machine a machine-id and a \
-                 `node` of its own, and an empty state directory; the other machine is not affected"
-            ));
-        }
-        self.give_up(format!(
-            "the name {name} is taken: another coschedd, {home}, takes part in this cluster as {name}. Give each node a \
-             name of its own (`node` in cosched.toml), or stop the other daemon"
-        ));
     }
 
     /// The node's record as it should be.

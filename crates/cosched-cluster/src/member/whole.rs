@@ -115,7 +115,7 @@ impl Member {
             None => Compare::absent(number.clone()),
         };
         let gone = known.is_some().then(|| name.clone());
-        let value = encode(&Name { id, boot, left_ns: None, tree: replica.made_ns() });
+        let value = encode(&self.own_name(id, boot));
         let then = vec![
             Do::Put { key: name.clone(), value, lease: None },
             Do::Put { key: number.clone(), value: self.settings.name.clone().into_bytes(), lease: None },
@@ -128,9 +128,13 @@ impl Member {
     /// A repair has restored the name without knowing on which boot of the machine the plan is based.
     pub(super) fn tell_boot(&mut self, id: u32) {
         let boot = self.boot_counted_on(false);
-        let value = encode(&Name { id, boot, left_ns: None, tree: self.replica.made_ns() });
+        let value = encode(&self.own_name(id, boot));
         let then = vec![Do::Put { key: self.settings.keys.name(&self.settings.name), value, lease: None }];
         self.send(Flight::Make, Op::Txn(Txn { then, ..Txn::default() }));
+    }
+
+    pub(super) fn own_name(&self, id: u32, boot: String) -> Name {
+        Name { id, boot, home: Some(self.settings.home.clone()), left_ns: None, tree: self.replica.made_ns() }
     }
 
     /// Whether the plan is based on the present boot of this machine.

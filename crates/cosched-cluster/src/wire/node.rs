@@ -98,6 +98,9 @@ pub(crate) struct Name {
     pub(crate) id: u32,
     /// The boot of its machine on which the plan is based: what was begun before it is gone.
     pub(crate) boot: String,
+    /// The [`Node::home`] whose jobs the plan has; `None` after a repair that could not find it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) home: Option<String>,
     /// When it left the plan, since the Unix epoch; `None` while it takes part.
     #[serde(default)]
     pub(crate) left_ns: Option<u64>,

@@ -52,6 +52,10 @@ pub(crate) struct Requested {
 pub struct Host {
     /// Its name.
     pub name: String,
+    /// The node whose name it was given.
+    pub(crate) twin_of: Option<usize>,
+    /// It is switched off for ever.
+    pub(crate) is_gone: bool,
     /// The daemon's decision-making part; `None` while the daemon is dead.
     pub node: Option<Node>,
     /// The last slot that was reported to the invariants.
@@ -59,7 +63,7 @@ pub struct Host {
     /// How often the daemon was started.
     pub(crate) life: u64,
     /// How often the machine was started.
-    pub(crate) boots: u64,
+    pub boots: u64,
     /// When the store first had a record of the node, with the store's life and the daemon's instance.
     pub(crate) heard: Option<((u64, u64), u64)>,
     pub(crate) watches: BTreeMap<OpId, Watch>,
@@ -129,6 +133,8 @@ impl Host {
     pub(crate) fn new(settings: Settings, steady: u64) -> Host {
         Host {
             name: settings.name.clone(),
+            twin_of: None,
+            is_gone: false,
             node: None,
             shown: None,
             life: 0,

@@ -126,6 +126,8 @@ pub enum Seen<'a> {
         /// The numbers of nodes by their names.
         ids: &'a BTreeMap<String, u32>,
     },
+    /// An administrator asks for a node, by its number, to be declared dead.
+    GivenUp(u32),
     /// A job's record was written or has changed.
     Record(&'a Job),
     /// The processes of a job are started on a node.

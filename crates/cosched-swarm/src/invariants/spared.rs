@@ -16,6 +16,8 @@ pub(super) struct Spared {
     parts: BTreeSet<(JobId, NodeId)>,
     /// The marks of silent nodes, and when each was seen first.
     marks: BTreeMap<NodeId, (Time, u64)>,
+    /// The nodes that an administrator has declared dead.
+    given_up: BTreeSet<NodeId>,
 }
 
 impl Invariant for Spared {
@@ -23,6 +25,9 @@ impl Invariant for Spared {
         // Marks that are still in the copy are the same ones: planners that saw them keep counting.
         if let Seen::AnotherStore = seen {
             self.parts.clear();
+        }
+        if let Seen::GivenUp(id) = seen {
+            self.given_up.insert(NodeId(*id));
         }
         let Seen::State { state, heard, now_wall_ns, .. } = seen else { return Ok(()) };
         let parts = parts(state);
@@ -33,7 +38,7 @@ impl Invariant for Spared {
             let after_ns = state.config.node_dead_after_ns / 100 * 98;
             match self.marks.get(node) {
                 // If only an operator can declare a node dead, an operator did.
-                _ if !gone || state.config.node_dead_after_ns == NEVER => Ok(()),
+                _ if !gone || self.given_up.contains(node) || state.config.node_dead_after_ns == NEVER => Ok(()),
                 Some((_, since)) if now_wall_ns - since >= after_ns => Ok(()),
                 Some((_, since)) => {
                     Err(format!("job {job} lost node {} after {} ms", node.0, (now_wall_ns - since) / 1_000_000))

@@ -105,6 +105,9 @@ impl World {
     /// What is wrong with a node, if anything.
     fn not_well(&self, node: usize, state: &State) -> Option<String> {
         let host = &self.hosts[node];
+        if host.is_gone {
+            return None;
+        }
         let Some(member) = host.member() else { return Some(format!("the daemon of node {node} is dead")) };
         let using = host.plan.as_ref().map(|plan| plan.generation);
         let unanswered = member.unanswered();

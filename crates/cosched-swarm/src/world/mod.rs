@@ -13,6 +13,7 @@ mod refusals;
 mod restore;
 mod time;
 mod trouble;
+mod twins;
 mod users;
 
 pub use look::{Counts, Violation};
@@ -102,6 +103,10 @@ enum Event {
     Leaves { node: usize, starts_after: u64 },
     /// An operator repairs what was deleted or damaged.
     Repairs,
+    /// A machine fails whose name another one is about to get.
+    Fails { node: usize },
+    /// An administrator gives up the jobs of a machine that had another one's name.
+    DeclaresDead { twin: usize },
     /// A second has passed.
     Ticks,
 }
@@ -133,6 +138,8 @@ pub struct World {
     pub more: Dice,
     /// The random numbers of polite kills.
     polite: Dice,
+    /// The random numbers of machines with another one's name.
+    pub(crate) twins: Dice,
     /// The cgroups' freezers.
     pub(crate) freezers: freezer::Freezers,
     /// There is one node, whose store is a file of its own.
@@ -221,6 +228,7 @@ impl World {
             dice: Dice(seed),
             more: Dice(seed ^ MORE),
             polite: Dice(seed ^ (MORE << 2)),
+            twins: Dice(seed ^ (MORE << 3)),
             freezers: freezer::Freezers { dice: Dice(seed ^ (MORE << 1)), late_one_in: 0 },
             is_single: false,
             hosts: Vec::new(),

@@ -203,6 +203,11 @@ impl World {
                 self.see(&Seen::Request { id: name, came: !change.deleted });
                 let request = decode::<Request>(&entry.value).ok().filter(|of| !change.deleted && of.by.is_some());
                 if let Some(request) = request {
+                    if let Ask::Dead { node } = &request.ask
+                        && let Some(id) = self.numbers().get(node)
+                    {
+                        self.see(&Seen::GivenUp(*id));
+                    }
                     self.wanted.insert(name.to_owned(), (entry.create_revision, request.ask));
                 }
             }

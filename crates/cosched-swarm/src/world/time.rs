@@ -51,7 +51,7 @@ impl World {
             Event::Tells { node, life, watch } => self.tells(node, life, watch),
             Event::Cuts { node, life, watch } => self.cuts(node, life, watch),
             Event::Starts { node } if self.cannot_start(node) => self.push(self.now + S, Event::Starts { node }),
-            Event::Starts { node } if self.hosts[node].node.is_none() => self.start(node),
+            Event::Starts { node } if self.hosts[node].node.is_none() && !self.hosts[node].is_gone => self.start(node),
             Event::Starts { .. } => (),
             Event::LooksAtClock { node } => self.looks_at_clock(node),
             Event::SetsClock { node } => self.sets_clock(node),
@@ -67,6 +67,9 @@ impl World {
                 self.push(self.now + starts_after, Event::Starts { node });
             }
             Event::Repairs => self.repairs(),
+            Event::Fails { node } if !self.calm => self.fails(node),
+            Event::Fails { .. } => (),
+            Event::DeclaresDead { twin } => self.declares_dead(twin),
             Event::Ticks => self.ticks(),
         }
     }

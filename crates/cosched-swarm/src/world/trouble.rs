@@ -147,7 +147,8 @@ impl World {
         if !self.is_single {
             self.push(self.now + S, Event::Repairs);
         }
-        for node in 0..self.hosts.len() {
+        self.twins_go();
+        for node in (0..self.hosts.len()).filter(|node| !self.hosts[*node].is_gone).collect::<Vec<_>>() {
             let host = &mut self.hosts[node];
             (host.cut_until, host.deaf_until, host.blind_until) = (0, 0, 0);
             host.hung_until = host.hung_until.min(self.now);

@@ -17,7 +17,11 @@ fn state(generation: u64, revision: Revision) -> Entry {
 }
 
 fn name(name: &str, id: u32, revision: Revision) -> Entry {
-    entry(keys().name(name), encode(&Name { id, boot: "b".to_owned(), left_ns: None, tree: Some(5) }), revision)
+    entry(
+        keys().name(name),
+        encode(&Name { id, boot: "b".to_owned(), home: None, left_ns: None, tree: Some(5) }),
+        revision,
+    )
 }
 
 fn node(name: &str, id: u32, boot: &str) -> Entry {
@@ -172,7 +176,7 @@ fn a_machine_that_was_started_anew_is_told_by_its_boot() {
     assert_eq!((is_new("a"), is_new("c")), (false, true));
     assert!(!replica.is_new_boot("unknown", &replica.nodes["a"].value.node));
     let mut unknown = name("a", 1, 1);
-    unknown.value = encode(&Name { id: 1, boot: UNKNOWN_BOOT.to_owned(), left_ns: None, tree: None });
+    unknown.value = encode(&Name { id: 1, boot: UNKNOWN_BOOT.to_owned(), home: None, left_ns: None, tree: None });
     let replica = Replica::read(&keys(), 9, vec![unknown, node("a", 1, "b")]);
     assert!(!replica.is_new_boot("a", &replica.nodes["a"].value.node) && replica.lacks_boot("a"));
 }
