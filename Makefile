@@ -40,8 +40,11 @@ programs: ## compile the test programs into build/programs
 check: ## a few minutes: format, clippy, import rules, tidiness, unit tests of the rooms that you have changed
 	@tools/test fmt imports tidy clippy unit
 
-test: setup-test ## all checks and tests
-	@tools/test
+# Installing waits for the network, and compiling does not: a first build runs beside it. If that fails, tools/test says why.
+test: ## all checks and tests
+	@CARGO_INCREMENTAL=0 $(CARGO) build --workspace --lib --bins --tests --quiet >/dev/null 2>&1 & first=$$!; \
+	trap 'kill $$first 2>/dev/null' EXIT; trap 'exit 130' INT TERM; \
+	tools/setup test || exit; wait $$first; trap - EXIT; exec tools/test
 
 fuzz: ## INPUTS=10000000 damaged inputs for each reader of what strangers send (fuzz/; cargo-fuzz has the same targets)
 	@COSCHED_FUZZ_INPUTS=$(or $(INPUTS),10000000) $(CARGO) test --profile fuzz --quiet -p cosched-daemon -p cosched-cli --test fuzz -- --nocapture

@@ -54,7 +54,7 @@ class Lanes(unittest.TestCase):
             self.assertEqual(of.words, [word for test in run_tests.ALONE.get(of.name, []) for word in ("--skip", test)])
 
     def test_what_is_named_here_is_there(self):
-        for name in run_tests.WAIT:
+        for name in run_tests.WAIT + run_tests.LATE:
             places = [ROOT / f"tests/tests/{name}.rs", ROOT / f"crates/cosched-cli/tests/{name}/main.rs"]
             text = "".join(place.read_text() for place in places if place.is_file())
             self.assertTrue(text, name)
@@ -64,6 +64,12 @@ class Lanes(unittest.TestCase):
             room, *program = what.split()
             files = ["Cargo.toml", *(f"tests/{name}.rs" for name in program)]
             self.assertTrue(all((ROOT / f"crates/cosched-{room}" / file).is_file() for file in files), what)
+
+
+    def test_what_is_late_waits_in_no_other_lane(self):
+        self.assertEqual(set(run_tests.LATE) & (set(run_tests.WAIT) | set(run_tests.ALONE)), set())
+        late = [run_tests.Program(room, "test", "record", "/t", ".") for room in ("cosched-tests", "cosched-record")]
+        self.assertEqual([run_tests.is_late(program) for program in late], [True, False])
 
 
 class Runs(unittest.TestCase):

@@ -199,8 +199,8 @@ impl Store {
     }
 
     /// Removes a request that is not on the disk, as if this daemon had died before carrying it out.
-    pub(crate) fn withdraw(&mut self, key: &str) {
-        self.own.withdraw(key);
+    pub(crate) fn withdraw(&mut self, request: &str, reply: &str) -> bool {
+        self.own.withdraw(request, reply)
     }
 
     /// Ends the leases by which keys are held: their holder no longer exists.

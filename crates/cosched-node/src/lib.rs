@@ -161,6 +161,7 @@ impl Node {
                 self.member.clock(now, clock);
                 self.local.clock(now.wall, clock.synchronised);
             }
+            Input::Withdrawn(ask, why) => self.withdrawn(ask, why),
             Input::Timeout => self.on_time(),
         }
     }

@@ -114,6 +114,8 @@ pub enum Input {
     Blocks(JobId, u64),
     /// The state of the wall clock according to the kernel; also sent when the clock was set.
     Clock(Clock),
+    /// An [`Action::Withdraw`] was carried out: nothing was done for the request, for this reason.
+    Withdrawn(AskId, String),
     /// Time has passed.
     Timeout,
 }
@@ -138,8 +140,15 @@ pub enum Action {
     Answer(RequestId, Result<Outcome, Refusal>),
     /// The answer to a request that was made directly to the control plane ([`crate::Node::tell`]).
     Reply(AskId, Answer),
-    /// Delete this request in the store; it gets no answer.
-    Withdraw(Key),
+    /// This request could not be written, as far as is known: if the store has no reply to it, delete it there and send [`Input::Withdrawn`].
+    Withdraw {
+        /// The request.
+        ask: AskId,
+        /// Its key and that of its reply.
+        keys: (Key, Key),
+        /// Why nothing can be written.
+        why: String,
+    },
     /// A notice for the log and for users.
     Say(Notice),
     /// A plan arrived after the slot from which it was to be in force; for metrics.

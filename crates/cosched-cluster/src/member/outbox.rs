@@ -8,7 +8,7 @@ use super::Member;
 use super::session::Flight;
 use super::types::{Action, AskId, Moment, NotTaken, Settings};
 use crate::keys::{request_id, request_parts};
-use crate::store::{Compare, Do, Done, Entry, Op, Range, Revision, Txn};
+use crate::store::{Compare, Do, Done, Entry, Key, Op, Range, Revision, Txn};
 use crate::wire::{Answer, Ask, By, Request, Written, decode, encode};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -89,13 +89,18 @@ impl Outbox {
 }
 
 impl Member {
-    /// Withdraws a user's request: returns its key if it may be in the store already and can be deleted there. Only for a store without
-    /// other planners, which might be about to carry it out.
-    pub fn withdraw(&mut self, AskId(sequence): AskId) -> Option<crate::store::Key> {
-        self.outbox.queue.retain(|waiting| waiting.sequence != sequence);
+    /// The keys of a user's request and of the reply to it, in the store.
+    pub fn keys_of(&self, AskId(sequence): AskId) -> (Key, Key) {
         let Settings { keys, name, instance, .. } = &self.settings;
-        let written = self.outbox.written.remove(&sequence);
-        written.then(|| keys.request(&request_id(name, *instance, sequence)))
+        let id = request_id(name, *instance, sequence);
+        (keys.request(&id), keys.reply(&id))
+    }
+
+    /// A user's request that has no reply was removed from the store, if it was there. Only for a store without other planners, which
+    /// might be about to carry it out.
+    pub fn withdrawn(&mut self, AskId(sequence): AskId) {
+        self.outbox.queue.retain(|waiting| waiting.sequence != sequence);
+        self.outbox.written.remove(&sequence);
     }
 
     /// Writes waiting requests, and deletes replies that were read.

@@ -182,12 +182,13 @@ impl Link {
         let _ = told;
     }
 
-    /// Removes a refused request from a machine's own store, also while the store cannot write.
-    pub(crate) fn withdraw(&mut self, key: &str, disk: &mut Store) {
+    /// Removes a request from a machine's own store, also while the store cannot write; not if it has a reply there. Returns whether
+    /// nothing is done for it.
+    pub(crate) fn withdraw(&mut self, request: &str, reply: &str, disk: &mut Store) -> bool {
         match &mut self.arm {
-            Arm::Memory(memory) => memory.withdraw(key, disk),
+            Arm::Memory(memory) => memory.withdraw(request, reply, disk),
             #[cfg(feature = "etcd")]
-            Arm::Etcd(_) => (),
+            Arm::Etcd(_) => false,
         }
     }
 

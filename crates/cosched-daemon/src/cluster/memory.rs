@@ -56,12 +56,13 @@ impl Memory {
         self.tell_watches(disk.as_deref());
     }
 
-    /// Removes a request for which no client waits any more.
-    pub(super) fn withdraw(&mut self, key: &str, disk: &mut Store) {
-        if self.forgetful.is_none() {
-            disk.withdraw(key);
+    /// Removes a request that has no reply; returns whether it has none.
+    pub(super) fn withdraw(&mut self, request: &str, reply: &str, disk: &mut Store) -> bool {
+        let is_open = self.forgetful.is_none() && disk.withdraw(request, reply);
+        if is_open {
             self.tell_watches(Some(disk));
         }
+        is_open
     }
 
     pub(super) fn drop_watch(&mut self, id: OpId) {

@@ -73,13 +73,17 @@ impl Node {
                 }
                 continue;
             }
-            self.requests.pending.remove(&ask);
-            let key = self.member.withdraw(ask);
-            self.actions.extend(key.map(Action::Withdraw));
-            // Of several changes of one request, only the last one is answered.
-            if !matches!(waits, Waits::Change { is_last: false }) {
-                self.refuse(request, Refusal::Unwritten(why.to_owned()));
-            }
+            // Another write may have succeeded just before, by which it was carried out: only the store tells.
+            self.actions.push_back(Action::Withdraw { ask, keys: self.member.keys_of(ask), why: why.to_owned() });
+        }
+    }
+
+    pub(crate) fn withdrawn(&mut self, ask: AskId, why: String) {
+        self.member.withdrawn(ask);
+        let Some(pending) = self.requests.pending.remove(&ask).filter(|pending| !pending.is_answered) else { return };
+        // Of several changes of one request, only the last one is answered.
+        if !matches!(pending.waits, Waits::Change { is_last: false }) {
+            self.refuse(pending.request, Refusal::Unwritten(why));
         }
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::tests::{LEAD, USER, ask, at, job, node, with};
 use crate::types::{Action, Input, Why};
 use crate::{FoundPart, PartOf};
-use cosched_cluster::store::{MemoryStore, Op, Range, StoreError};
+use cosched_cluster::store::{Do, MemoryStore, Op, Range, StoreError, Txn};
 use cosched_cluster::wire::{Class, Decided, JobAsk, NodeAsk, WantAsk};
 use cosched_cluster::{Keys, OpId, Settings};
 use cosched_core::Topology;
@@ -21,6 +21,8 @@ struct Lab {
     store: MemoryStore,
     watches: BTreeMap<OpId, (Range, u64)>,
     is_full: bool,
+    /// Another write fails at the moment of a commit.
+    fails_beside: bool,
     ns: u64,
     last: u64,
 }
@@ -32,7 +34,15 @@ impl Lab {
         let settings = Settings { is_shared: false, ..Settings::new(keys, "n", 1, capacity) };
         let local = LocalConfig { is_single: true, ..LocalConfig::new(4) };
         let node = Node::new(at(0), settings, local, 1 << 30, &[]);
-        let mut lab = Lab { node, store: MemoryStore::new(), watches: BTreeMap::new(), is_full: false, ns: 0, last: 0 };
+        let mut lab = Lab {
+            node,
+            store: MemoryStore::new(),
+            watches: BTreeMap::new(),
+            is_full: false,
+            fails_beside: false,
+            ns: 0,
+            last: 0,
+        };
         lab.settle();
         assert!(lab.node.has_read_store() && !lab.node.is_out_of_touch());
         lab
@@ -55,6 +65,13 @@ impl Lab {
             match action {
                 Action::Store(op, what) => self.call(op, what),
                 Action::Drop(op) => drop(self.watches.remove(&op)),
+                Action::Withdraw { ask, keys: (request, reply), why } => {
+                    if self.store.read(&Range::one(reply)).is_empty() {
+                        let then = vec![Do::Delete(Range::one(request))];
+                        self.store.call(Time(0), Op::Txn(Txn { then, ..Txn::default() })).unwrap();
+                        self.node.handle(at(self.ns), Input::Withdrawn(ask, why));
+                    }
+                }
                 Action::Say(_)
                 | Action::NoSlots(_)
                 | Action::Plan
@@ -76,10 +93,15 @@ impl Lab {
         if let Op::Watch { range, from } = &what {
             self.watches.insert(op, (range.clone(), *from));
         }
+        let full = || Err(StoreError::Unavailable("no space".to_owned()));
+        let fails_beside = self.fails_beside && matches!(&what, Op::Txn(txn) if txn.then.len() > 2);
         let done = match self.is_full {
-            true => Err(StoreError::Unavailable("no space".to_owned())),
+            true => full(),
             false => self.store.call(now.wall, what),
         };
+        if fails_beside {
+            self.node.done(now, OpId(u64::MAX), full());
+        }
         self.node.done(now, op, done);
         for (watch, (range, from)) in &mut self.watches {
             let news = self.store.news(range, *from).unwrap();
@@ -286,6 +308,17 @@ fn what_cannot_be_written_is_refused_and_jobs_can_be_ended_all_the_same() {
     lab.run(10 * S);
     lab.run(10 * S);
     assert!(lab.node.member().job(id).unwrap().end.is_some(), "it is written when it can be");
+}
+
+/// Seed 2465: its user was told that a job is refused, and it ran.
+#[test]
+fn what_was_carried_out_is_not_said_to_be_unwritten_though_another_write_fails() {
+    let mut lab = Lab::new();
+    lab.fails_beside = true;
+    let said = lab.ask(USER, submit(true));
+    let said: Vec<Action> = said.into_iter().chain(lab.run(2 * S)).collect();
+    assert!(said.iter().any(|action| matches!(action, Action::Begin { .. })), "{said:?}");
+    assert!(!said.iter().any(|action| matches!(action, Action::Answer(_, Err(_)))), "{said:?}");
 }
 
 /// For a store that others maintain.

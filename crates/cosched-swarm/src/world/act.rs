@@ -216,7 +216,7 @@ impl World {
                 let part = self.hosts[node].processes.parts.get_mut(&job);
                 part.into_iter().for_each(|part| part.forgotten = true);
             }
-            Action::Withdraw(key) => self.withdraws(key),
+            Action::Withdraw { ask, keys, why } => self.withdraws(node, keys, Input::Withdrawn(ask, why)),
             Action::Release(_)
             | Action::Taken(_)
             | Action::Plan

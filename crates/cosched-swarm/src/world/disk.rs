@@ -6,8 +6,9 @@
 
 use super::{Event, MS, S, World};
 use cosched_cluster::OpId;
-use cosched_cluster::store::{Do, Event as Change, MemoryStore, Op, Range, StoreError, Txn};
+use cosched_cluster::store::{Do, Event as Change, Key, MemoryStore, Op, Range, StoreError, Txn};
 use cosched_core::Time;
+use cosched_node::Input;
 
 /// How long a daemon waits for its disk: a fifth of its lease.
 const PATIENCE_NS: u64 = S;
@@ -60,11 +61,14 @@ impl World {
         self.push(self.now, Event::Answers { node, life, op, done });
     }
 
-    /// A request gets no answer, and is not carried out.
-    pub(super) fn withdraws(&mut self, key: String) {
-        let txn = Txn { then: vec![Do::Delete(Range::one(key))], ..Txn::default() };
-        let _ = self.store.call(self.store_time(), Op::Txn(txn));
-        self.look_at_store();
+    /// A request that has no reply is not carried out.
+    pub(super) fn withdraws(&mut self, node: usize, (request, reply): (Key, Key), then: Input) {
+        if self.store.read(&Range::one(reply)).is_empty() {
+            let txn = Txn { then: vec![Do::Delete(Range::one(request))], ..Txn::default() };
+            let _ = self.store.call(self.store_time(), Op::Txn(txn));
+            self.look_at_store();
+            self.reply(node, then);
+        }
     }
 
     /// What a single machine's store still has when the next daemon opens it.

@@ -106,12 +106,16 @@ impl OwnStore {
         Ok(done)
     }
 
-    /// Removes a request that is not on the disk, as if this daemon had died before carrying it out.
-    pub(crate) fn withdraw(&mut self, key: &str) {
-        let range = Range::one(key);
-        if !self.store.read(&range).iter().any(kept::outlives) {
+    /// Removes a request that is not on the disk and has no reply, as if this daemon had died before carrying it out; returns whether it has
+    /// no reply.
+    pub(crate) fn withdraw(&mut self, request: &str, reply: &str) -> bool {
+        let range = Range::one(request);
+        let is_open =
+            self.store.read(&Range::one(reply)).is_empty() && !self.store.read(&range).iter().any(kept::outlives);
+        if is_open {
             let _ = self.store.call(Time(0), Op::Txn(Txn { then: vec![Do::Delete(range)], ..Txn::default() }));
         }
+        is_open
     }
 
     /// The news for a watch.

@@ -2,7 +2,7 @@
 
 use super::super::Driver;
 use cosched_cluster::Notice;
-use cosched_node::Action;
+use cosched_node::{Action, Input};
 
 impl Driver {
     pub(super) fn act(&mut self, action: Action) {
@@ -13,7 +13,11 @@ impl Driver {
             Action::Answer(request, answer) => self.answered(request, answer),
             // The driver talks to the control plane only by requests.
             Action::Reply(..) => (),
-            Action::Withdraw(key) => cluster.link.withdraw(&key, &mut self.store),
+            Action::Withdraw { ask, keys: (request, reply), why } => {
+                if cluster.link.withdraw(&request, &reply, &mut self.store) {
+                    cluster.handle(Input::Withdrawn(ask, why));
+                }
+            }
             Action::Say(notice) => self.notice(notice),
             Action::Missed { generation, slots } => {
                 cluster.figures.missed_slots += slots;
