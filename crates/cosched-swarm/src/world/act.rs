@@ -142,7 +142,9 @@ impl World {
         let wall = self.moment(node).wall;
         let deaf = node == 0 && self.broken == Some(Broken::OldPlans);
         let host = &mut self.hosts[node];
-        let Some(daemon) = host.node.as_ref().filter(|_| !host.thawed) else { return };
+        // One that waits for its disk has a new plan in part; its slot thread still has the former one (seed 12827).
+        let is_whole = !host.thawed && self.now >= host.hung_until;
+        let Some(daemon) = host.node.as_ref().filter(|_| is_whole) else { return };
         let (Some(id), Some(slot)) = (daemon.member().id(), SlotBegins::of(daemon.local(), wall)) else { return };
         let slot = match &host.heard_plan {
             Some(plan) if deaf => slot.by(plan.clone(), id),
