@@ -138,6 +138,10 @@ fn a_ceiling_leaves_slots_to_nobody_and_can_be_changed() {
         0.2..0.65 => Ok(()),
         other => Err(format!("{other:.2} of the CPUs instead of a half")),
     });
+    let said = |part: &str| stderr(&d.cosched(&["share", &gang.to_string(), part]));
+    assert_eq!(said("40%"), "");
+    assert!(said("60%").contains("the ceiling of all gangs is 50%, and the smaller one holds"), "{}", said("60%"));
+    assert_eq!(said("none"), "");
     let ceiling = |part| PolicyRequest { ceiling: Some(part), ..PolicyRequest::default() };
     let status = d.client().set_policy(&ceiling(1.0)).unwrap();
     assert_eq!(status.cluster.unwrap().ceiling, 1.0);

@@ -61,7 +61,20 @@ pub(crate) fn class(context: &Context, options: &ChangeClass) -> Result<u8, Fail
 /// `cosched share JOB… PART`.
 pub(crate) fn share(context: &Context, options: &ChangeShare) -> Result<u8, Failure> {
     let request = ShareRequest { share_max: options.share.0 };
-    each(context, &options.jobs, |client, id| client.set_share(id, &request))
+    let code = each(context, &options.jobs, |client, id| client.set_share(id, &request))?;
+    if let (Some(share), false) = (options.share.0, context.json) {
+        say_of_ceiling(&mut connect(context)?, share);
+    }
+    Ok(code)
+}
+
+/// A ceiling below a share holds instead of it, which nothing else would say.
+fn say_of_ceiling(client: &mut Client, share: f64) {
+    let cluster = client.status().ok().and_then(|status| status.cluster);
+    let Some(cluster) = cluster.filter(|cluster| cluster.ceiling < share) else { return };
+    let of = if cluster.alone { "all gangs" } else { "gangs that span nodes" };
+    let ceiling = format::percent(cluster.ceiling);
+    say(&format!("the ceiling of {of} is {ceiling}, and the smaller one holds (`cosched policy --ceiling` changes it)"));
 }
 
 /// `cosched policy`.
