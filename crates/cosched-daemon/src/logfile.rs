@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -57,8 +57,10 @@ impl Writer {
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
-        if self.bytes >= FILE_BYTES_MAX {
+        if self.file.as_ref().is_some_and(|file| !is_at(file, &self.path)) {
             self.file = None;
+        }
+        if self.bytes >= FILE_BYTES_MAX && self.file.take().is_some() {
             self.turn_over()?;
         }
         let file = match &mut self.file {
@@ -79,18 +81,23 @@ impl Writer {
         Ok(())
     }
 
-    /// Renames `NAME.log` to `NAME.log.1`, and so on; the oldest is removed.
+    /// Renames `NAME.log` to `NAME.log.1`, and so on, up to the first number that is free; the oldest is removed if there is none.
     fn turn_over(&mut self) -> io::Result<()> {
         let old = |number| old(&self.path, number);
-        for number in (1..OLD_FILES).rev() {
-            if old(number).exists() {
-                std::fs::rename(old(number), old(number + 1))?;
-            }
+        let free = (1..OLD_FILES).find(|number| !old(*number).exists()).unwrap_or(OLD_FILES);
+        for number in (1..free).rev() {
+            std::fs::rename(old(number), old(number + 1))?;
         }
         std::fs::rename(&self.path, old(1))?;
         self.bytes = 0;
         Ok(())
     }
+}
+
+/// Whether the file still has this name: an operator may have moved or removed it.
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+    file.metadata().map(id).ok() == std::fs::symlink_metadata(path).map(id).ok()
 }
 
 /// Whether a file ends with a whole line: a line cut off by a crash or a full disk is not continued.
@@ -125,6 +132,14 @@ mod tests {
         assert_eq!(lines(&path)[0]["round"], 9);
         assert_eq!(lines(&path.with_extension("log.7"))[0]["round"], 2);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 8);
+        // An operator moves the file away, and the older ones stay where they are.
+        writer.bytes = FILE_BYTES_MAX;
+        std::fs::rename(&path, dir.path().join("archived")).unwrap();
+        writer.write("{\"round\":10}\n").unwrap();
+        assert_eq!(
+            (lines(&path)[0]["round"].clone(), lines(&path.with_extension("log.7"))[0]["round"].clone()),
+            (10.into(), 2.into())
+        );
         // A directory in place of the file simulates a disk that refuses all writes.
         let broken = dir.path().join("broken");
         std::fs::create_dir(&broken).unwrap();

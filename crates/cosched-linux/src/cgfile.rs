@@ -20,6 +20,11 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// Reads a whole file of /proc/PID, in which the program's name may be no UTF-8: its owner chooses it.
+pub(crate) fn read_proc(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
 /// Writes `value` in one `write` call, as the kernel requires. Never creates the file: a missing control file is an error.
 pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())

@@ -73,9 +73,7 @@ impl Tree {
                 was_outside |= is_new;
                 moved.insert(pid);
                 if !held.alive() {
-                    if crate::process::start_ticks(pid).is_some_and(|ticks| ticks != held.start_ticks()) {
-                        self.send_back(pid, &own)?;
-                    }
+                    self.put_back_successor(&held).transpose()?;
                     continue;
                 }
                 attached?;
@@ -127,10 +125,12 @@ impl Tree {
                         format!("not all within {} ms; those that are left are still in the job", limit.as_millis());
                     return Err(problem(late).into());
                 }
-                match self.send_back(pid, origin) {
-                    Err(e) if held.alive() => return Err(e),
-                    _ => {}
+                let moved = self.send_back(pid, origin);
+                if !held.alive() {
+                    self.put_back_successor(&held).transpose()?;
+                    continue;
                 }
+                moved?;
             }
         }
         Err(problem("they fork faster than they can be moved".into()).into())

@@ -6,6 +6,7 @@ use crate::cgfile;
 use crate::layout::Layout;
 use crate::place::{below, own_v1, own_v2};
 use crate::problem::TreeError;
+use crate::process::{self, Held};
 use crate::tree::Tree;
 
 /// The cgroups of a process, as in /proc/PID/cgroup: relative to their mounts, with a leading slash.
@@ -73,6 +74,14 @@ impl Tree {
             cgfile::write(&path, &pid.to_string()).map_err(TreeError::io("write", &path))?;
         }
         Ok(())
+    }
+
+    /// After a process has ended while it was moved: if its number was reused meanwhile, the new process goes to its parent, where it was born.
+    /// It never was where the former one came from, which may be a cgroup of the user who wanted the move. `None` if there is no such process.
+    pub fn put_back_successor(&self, held: &Held) -> Option<Result<(), TreeError>> {
+        process::start_ticks(held.pid()).filter(|ticks| *ticks != held.start_ticks())?;
+        let parent = process::facts(held.pid())?.ppid;
+        Some(self.send_back(held.pid(), &Origin::of(parent)?))
     }
 }
 

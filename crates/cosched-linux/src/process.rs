@@ -28,7 +28,7 @@ pub struct Facts {
 
 /// Parent, user and group of `pid`; `None` if it no longer exists.
 pub fn facts(pid: i32) -> Option<Facts> {
-    parse_status(&cgfile::read(Path::new(&format!("/proc/{pid}/status"))).ok()?)
+    parse_status(&cgfile::read_proc(Path::new(&format!("/proc/{pid}/status"))).ok()?)
 }
 
 fn parse_status(content: &str) -> Option<Facts> {
@@ -68,7 +68,7 @@ pub(crate) struct Stat {
 
 /// What the kernel tells about `pid`; `None` if it no longer exists.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    parse_stat(&cgfile::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
+    parse_stat(&cgfile::read_proc(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
 }
 
 fn parse_stat(stat: &str) -> Option<Stat> {

@@ -1,7 +1,7 @@
 //! Nodes that are silent, and dead nodes: what that costs jobs, and that nothing lives twice.
 
 use cosched_cluster::Notice;
-use cosched_cluster::wire::{Answer, Ask, JobAsk, OnNodeLoss, Why};
+use cosched_cluster::wire::{Answer, Ask, JobAsk, MainProcess, OnNodeLoss, Why};
 use cosched_core::JobId;
 use cosched_core::cluster::{Capacity, NEVER};
 use cosched_swarm::world::{ROOT, S, World, job, job_on, submit, user};
@@ -139,5 +139,69 @@ fn another_machine_gets_the_name_of_one_that_is_out_of_touch_when_its_jobs_are_g
     world.start(twin);
     world.run(10 * S);
     assert!(world.hosts[twin].member().unwrap().is_joined());
+    world.check();
+}
+
+/// All of them in one transaction were more than a store takes, so nothing was ever planned again.
+#[test]
+fn a_node_from_which_hundreds_of_jobs_are_led_may_restart_or_die() {
+    for (on_node_loss, dies) in [(OnNodeLoss::Kill, false), (OnNodeLoss::Keep, true), (OnNodeLoss::Requeue, false)] {
+        {
+            let mut world = World::started(3, 2);
+            world.job_ns_max = 500_000 * S;
+            world.ask(0, ROOT, Ask::NodeDeadAfter { ns: 20 * S });
+            world.run(S);
+            for k in 0..150 {
+                let lead = Some("n1".to_owned());
+                world.hosts[1].mains.insert(k, u64::MAX);
+                let main = Some(MainProcess { pid: k, start_ticks: 0 });
+                // The first ones run on n0, the others wait.
+                let job = job_on(&format!("job {k}"), "n0", if k < 135 { 1 << 20 } else { 1 << 29 });
+                world.ask(1, user(1), submit(JobAsk { on_node_loss, lead, main, ..job }));
+                world.run(S / 200);
+            }
+            world.run(10 * S);
+            assert_eq!(world.state().unwrap().jobs.len(), 150);
+            world.power_off(1);
+            if !dies {
+                world.start(1);
+            }
+            world.run(60 * S);
+            let late = world.ask(0, user(2), submit(job_on("late", "n0", 1 << 20))).unwrap();
+            world.run(5 * S);
+            let of = format!("{on_node_loss:?}, dies {dies}");
+            assert!(
+                matches!(world.hosts[0].answers.get(&late).map(Vec::as_slice), Some([Answer::Submitted { .. }])),
+                "{of}"
+            );
+            let led = world
+                .jobs()
+                .into_iter()
+                .filter(|job| job.end.is_none() && job.attempt == 0 && !job.closing && job.ask.lead.is_some());
+            assert_eq!(led.count(), 0, "{of}");
+            world.check();
+        }
+    }
+}
+
+/// All machines of a cluster were replaced, and no node is left that could declare one of them dead.
+#[test]
+fn a_cluster_whose_only_machine_was_replaced_begins_again_when_that_one_is_dead() {
+    let mut world = World::started(5, 1);
+    world.job_ns_max = 1000 * S;
+    world.ask(0, ROOT, Ask::NodeDeadAfter { ns: 30 * S });
+    world.ask(0, user(1), submit(JobAsk { on_node_loss: OnNodeLoss::Requeue, ..job("a", 1) }));
+    world.run(2 * S);
+    world.power_off(0);
+    world.run(10 * S);
+    let new = world.add_host("n0");
+    world.hosts[new].boots = 1000;
+    world.start(new);
+    world.run(30 * S);
+    assert!(!world.hosts[new].member().unwrap().is_joined(), "it may be out of touch");
+    world.run(20 * S);
+    assert!(world.hosts[new].member().unwrap().is_joined());
+    world.run(10 * S);
+    assert_eq!(world.running().into_iter().collect::<Vec<_>>(), [(new, JobId(1))]);
     world.check();
 }

@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import IO, Any
 
-from cosched._command import Report, find_command
+from cosched._command import Report, StrPath, find_command
 from cosched._jobs import end_run, socket_of
 
 
@@ -54,10 +54,21 @@ def _run(words: list[str], cell: str, report: Report) -> None:
             for thread in threads:
                 thread.join()
         except KeyboardInterrupt:
-            end_run(process, report, socket_of({}, None))
+            end_run(process, report, socket_in(words))
             raise
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, words)
+
+
+def socket_in(words: list[str]) -> StrPath | None:
+    """The daemon's socket that the words before the command name, else the usual one."""
+    own = words[: words.index("--")] if "--" in words else words
+    for at, word in enumerate(own):
+        if word == "--socket" and at + 1 < len(own):
+            return own[at + 1]
+        if word.startswith("--socket="):
+            return word.removeprefix("--socket=")
+    return socket_of({}, None)
 
 
 def _feed(stream: IO[str], text: str) -> None:

@@ -266,7 +266,11 @@ def run(
             except BaseException as error:
                 end_run(process, report, socket_of(options, env))
                 if isinstance(error, subprocess.TimeoutExpired):
-                    out, err = process.communicate()
+                    try:
+                        out, err = process.communicate(timeout=1)
+                    except subprocess.TimeoutExpired as late:
+                        # What the command left behind holds the pipe open.
+                        out, err = late.output, late.stderr
                     raise subprocess.TimeoutExpired(command, error.timeout, out, err) from None
                 raise
         snapshot = report.job(command, process.returncode, err)

@@ -74,7 +74,9 @@ fn say_of_ceiling(client: &mut Client, share: f64) {
     let Some(cluster) = cluster.filter(|cluster| cluster.ceiling < share) else { return };
     let of = if cluster.alone { "all gangs" } else { "gangs that span nodes" };
     let ceiling = format::percent(cluster.ceiling);
-    say(&format!("the ceiling of {of} is {ceiling}, and the smaller one holds (`cosched policy --ceiling` changes it)"));
+    say(&format!(
+        "the ceiling of {of} is {ceiling}, and the smaller one holds (`cosched policy --ceiling` changes it)"
+    ));
 }
 
 /// `cosched policy`.

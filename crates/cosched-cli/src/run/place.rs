@@ -6,7 +6,7 @@
 use super::gate::Gate;
 use super::signals::Signals;
 use crate::out::say;
-use cosched_api::{Client, ClientError, Job, JobState, ProcessRequest};
+use cosched_api::{Client, ClientError, ErrorCode, Job, JobState, ProcessRequest};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -60,8 +60,8 @@ pub(crate) fn wait(
         }
         job = match client.job(job.id) {
             Ok(job) => job,
-            // A daemon that is restarted still knows the job.
-            Err(gone @ ClientError::Unreachable { .. }) => {
+            // A daemon that is restarted still knows the job, and knows it again when its store answers.
+            Err(gone) if is_passing(&gone) => {
                 let silence = away.get_or_insert_with(Instant::now).elapsed();
                 if silence >= AWAY_MAX {
                     say(&format!("job {} is given up: the daemon has not answered for a week", job.id));
@@ -90,6 +90,15 @@ pub(crate) fn wait(
         job = client.add_process(job.id, &ProcessRequest { pid, start_ticks: None })?;
     }
     Ok(Placed::At(Box::new(job)))
+}
+
+/// Whether the job may be there although the daemon does not say so now.
+fn is_passing(why: &ClientError) -> bool {
+    match why {
+        ClientError::Unreachable { .. } => true,
+        ClientError::Refused(body) => matches!(body.code, ErrorCode::Internal | ErrorCode::Limit),
+        _ => false,
+    }
 }
 
 /// The environment of a job's program, and the files that it names: they are in no directory and disappear with this value, however

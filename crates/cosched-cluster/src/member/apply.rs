@@ -511,12 +511,7 @@ impl<'a> Batch<'a> {
         for (id, job) in &mut self.jobs {
             let record = self.planner.state().jobs.get(&JobId(*id));
             let Some(place) = record.and_then(|record| record.place.as_ref()) else { continue };
-            let is_empty = |node| {
-                let name = self.replica.name_of(node);
-                job.empty_on.contains(name) || job.ended_on.contains_key(name)
-            };
-            let names = || place.parts.iter().map(|part| self.replica.name_of(part.node));
-            job.closing |= job.is_alike(names()) && place.parts.iter().all(|part| is_empty(part.node));
+            job.closing |= is_done_on(job, self.replica, place.parts.iter().map(|part| part.node));
         }
     }
 
@@ -556,6 +551,12 @@ impl<'a> Batch<'a> {
             self.input(if clearing { Input::Cleared(id) } else { Input::End(id) });
         }
     }
+}
+
+/// Whether a job that ends with its last process has none on these nodes, where all its parts are.
+pub(super) fn is_done_on(job: &Job, replica: &Replica, nodes: impl Iterator<Item = NodeId> + Clone) -> bool {
+    let mut names = nodes.map(|node| replica.name_of(node));
+    job.is_alike(names.clone()) && names.all(|name| job.empty_on.contains(name) || job.ended_on.contains_key(name))
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ impl Member {
         let jobs = self.replica.ended.old(settings, wall).map(|id| settings.keys.job(id));
         let unread = self.replica.replies.iter().filter(|(_, r)| Time(r.at_ns) + settings.keep_replies_ns <= wall);
         let replies = unread.map(|(id, _)| settings.keys.reply(id));
-        let room = TXN_OPS_MAX - txn.then.len();
+        let room = TXN_OPS_MAX.saturating_sub(txn.then.len());
         let gone: Vec<String> = jobs.chain(replies).take(room).collect();
         txn.then.extend(gone.into_iter().map(|key| Do::Delete(Range::one(key))));
     }

@@ -6,8 +6,10 @@
 
 use super::Member;
 use super::types::{Notice, Settings};
+use crate::store::Revision;
 use crate::wire::Node;
-use cosched_core::NodeId;
+use cosched_core::cluster::NEVER;
+use cosched_core::{NodeId, Time};
 
 /// The interval at which a member checks whether its name has become free, in nanoseconds.
 const NAME_RETRY_NS: u64 = 500_000_000;
@@ -27,11 +29,23 @@ impl Member {
             return true;
         }
         self.session.name_taken_since = None;
-        let kept_for = self.kept_for();
-        kept_for.is_some_and(|home| {
-            self.name_is_kept(&home);
-            true
-        })
+        let Some(home) = self.kept_for().filter(|_| !self.is_long_alone()) else {
+            self.session.name_kept_since = None;
+            return false;
+        };
+        self.name_is_kept(&home);
+        true
+    }
+
+    /// Whether no node has taken part for so long that the machine, for which the name is kept, is dead and has ended those of its jobs that others
+    /// restart. Else a cluster all of whose machines were replaced would wait for ever for a node that declares one of them dead.
+    fn is_long_alone(&mut self) -> bool {
+        let (now, revision) = (self.now.steady, self.replica.state_revision());
+        let is_same = |(_, of): &(Time, Revision)| *of == revision && self.replica.nodes.is_empty();
+        let (since, _) = *self.session.name_kept_since.take_if(|known| is_same(known)).get_or_insert((now, revision));
+        self.session.name_kept_since = Some((since, revision));
+        let dead_after_ns = self.state().map_or(NEVER, |state| state.config.node_dead_after_ns);
+        dead_after_ns != NEVER && now - since > dead_after_ns + self.settings.fence_margin_ns(dead_after_ns)
     }
 
     /// The machine whose jobs the plan has under this name, if that is another one than this: it may be out of touch, with these jobs,
@@ -43,13 +57,17 @@ impl Member {
         if !self.settings.is_shared || !self.replica.has_jobs(NodeId(id)) {
             return None;
         }
+        // Its jobs are here, wherever its state directory is now.
+        if self.local.is_busy() && self.is_counted() {
+            return None;
+        }
         match self.replica.homes.get(own) {
             Some(home) => (*home != self.settings.home).then(|| home.clone()),
             // The name was deleted. A machine that had it once remembers that.
             None => {
                 let kept =
                     self.settings.kept.as_ref().is_some_and(|kept| self.tree == Some(kept.tree) && kept.id == id);
-                let was_here = kept || self.session.was_joined || self.local.is_busy();
+                let was_here = kept || self.session.was_joined;
                 (!was_here).then(|| "a machine that is not known".to_owned())
             }
         }

@@ -1,9 +1,9 @@
 //! The nodes in a step of planning: joins, leaves, capacities and loads.
 
-use super::apply::Batch;
+use super::apply::{Batch, is_done_on};
 use super::commit::capacity;
-use crate::wire::{Ack, Answer, By, Job, Name};
-use cosched_core::cluster::{Input, JobRecord};
+use crate::wire::{Ack, Answer, By, Name};
+use cosched_core::cluster::{Input, JobRecord, OnNodeLoss, Stage};
 use cosched_core::{JobId, NodeId};
 use std::collections::BTreeMap;
 
@@ -13,10 +13,7 @@ impl Batch<'_> {
         for id in lost {
             let silent = self.planner.state().silent.contains_key(id);
             match silent || !self.planner.has_parts(*id) && self.led_from(*id).is_empty() {
-                true => {
-                    self.leave(*id);
-                    self.lose_mains(*id);
-                }
+                true => drop(self.lose(*id)),
                 false => self.input(Input::Silent(*id)),
             }
         }
@@ -24,20 +21,19 @@ impl Batch<'_> {
             let node = &live.value.node;
             let (id, capacity) = (NodeId(node.id), capacity(node));
             let planned = self.planner.state().nodes.get(&id).map(|record| record.capacity);
-            let new_boot = self.replica.is_new_boot(name, node) && !self.is_full();
+            let new_boot = self.replica.is_new_boot(name, node);
+            if new_boot && (!self.lose(id) || self.is_full()) {
+                continue;
+            }
             if new_boot {
                 let (boot, home) = (node.boot.clone(), Some(node.home.clone()));
                 let written = Name { id: node.id, boot, home, left_ns: None, tree: self.replica.made_ns() };
                 self.names.insert(name.clone(), written);
             }
             if new_boot {
-                self.leave(id);
                 self.input(Input::Restarted(id));
             } else if planned.is_some_and(|planned| planned != capacity) {
                 self.input(Input::Resize(id, capacity));
-            }
-            if new_boot {
-                self.lose_mains(id);
             }
             if self.planner.state().silent.contains_key(&id) {
                 self.input(Input::Heard(id));
@@ -64,33 +60,51 @@ impl Batch<'_> {
         }
     }
 
-    /// A node is lost. Jobs that continue without it, and whose main process was there, end as soon as they have no process,
-    /// because the main process's end can no longer be reported.
-    fn leave(&mut self, id: NodeId) {
-        let name = self.replica.name_of(id).to_owned();
-        let led = |job: &Job| job.ask.lead.as_ref() == Some(&name);
-        let parts =
-            self.planner.state().jobs.iter().filter(|(_, job)| {
-                job.place.as_ref().is_some_and(|place| place.parts.iter().any(|part| part.node == id))
-            });
-        let had: Vec<u64> = parts.map(|(job, _)| job.0).collect();
-        self.input(Input::Leave(id));
-        for job in had {
-            if let Some(job) = self.load(job).filter(|job| led(job)) {
-                job.closing = true;
+    /// A node is lost, with all processes that it had; among these may be main processes of jobs that have all their parts on other nodes, or
+    /// none yet. A job that continues without its main process ends as soon as it has no process, because nothing else reports its end.
+    /// Returns whether that is all: what does not fit into this transaction follows in the next, and the node leaves the plan with the last.
+    fn lose(&mut self, node: NodeId) -> bool {
+        for job in self.led_from(node) {
+            self.input(Input::MainLost(job));
+            if !self.close_without_main(job) {
+                return false;
             }
         }
+        let name = self.replica.name_of(node).to_owned();
+        let goes_on = |record: &JobRecord| {
+            let parts = record.place.as_ref().map_or(&[][..], |place| &place.parts);
+            let ends = matches!(record.spec.on_node_loss, OnNodeLoss::Kill)
+                || record.spec.on_node_loss == OnNodeLoss::Keep && parts.len() < 2;
+            parts.iter().any(|part| part.node == node) && !ends
+        };
+        // Or whose other processes have ended already.
+        let closes = |id: &JobId, record: &JobRecord| {
+            let others =
+                record.place.iter().flat_map(|place| &place.parts).map(|part| part.node).filter(|other| *other != node);
+            self.known(id.0)
+                .is_some_and(|job| job.ask.lead.as_ref() == Some(&name) || is_done_on(job, self.replica, others))
+        };
+        let jobs = self.planner.state().jobs.iter().filter(|(id, record)| goes_on(record) && closes(id, record));
+        let jobs: Vec<JobId> = jobs.map(|(id, _)| *id).collect();
+        if !jobs.into_iter().all(|job| self.close_without_main(job)) {
+            return false;
+        }
+        self.input(Input::Leave(node));
+        true
     }
 
-    /// The node's processes are lost, including main processes of jobs that have all their parts on other nodes, or none yet. A job
-    /// that continues ends as soon as it has no process. In later attempts the main process is always on a node that has a part.
-    fn lose_mains(&mut self, id: NodeId) {
-        for id in self.led_from(id) {
-            self.input(Input::MainLost(id));
-            if let Some(job) = self.load(id.0) {
-                job.closing = true;
-            }
+    /// Returns whether there was room for it.
+    fn close_without_main(&mut self, id: JobId) -> bool {
+        let record = self.planner.state().jobs.get(&id);
+        let ends = record.is_none_or(|record| matches!(record.stage, Stage::Ending(_)));
+        if ends || self.known(id.0).is_none_or(|job| job.closing) {
+            return true;
         }
+        if self.is_full() && !self.jobs.contains_key(&id.0) {
+            return false;
+        }
+        self.load(id.0).into_iter().for_each(|job| job.closing = true);
+        true
     }
 
     /// The jobs whose main process is on this node, but no part.
@@ -116,8 +130,10 @@ impl Batch<'_> {
             return Err(Answer::refused(what, format!("node {name} is alive: its lease is valid"), hint));
         }
         if self.planner.state().nodes.contains_key(&id) {
-            self.leave(id);
-            self.lose_mains(id);
+            if !self.lose(id) {
+                let why = "its jobs do not fit into one change; as many as do are closed";
+                return Err(Answer::refused(what, why, "Ask again."));
+            }
             self.note_who_left();
         }
         Ok(Answer::Done)

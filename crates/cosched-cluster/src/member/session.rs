@@ -83,6 +83,8 @@ pub(super) struct Session {
     pub(super) since: Time,
     /// Since when another daemon was seen to have the name.
     pub(super) name_taken_since: Option<Time>,
+    /// Since when the name has been kept for another machine while no node takes part, and the state then.
+    pub(super) name_kept_since: Option<(Time, Revision)>,
     /// The last content that was reported as unusable, so that it is reported once.
     pub(super) said: Option<String>,
     /// The last refusal of the store that was reported, until a renewal succeeds.

@@ -42,7 +42,7 @@ impl Driver {
         }
         let moved = cgroup.attach(held.pid());
         if !held.alive() {
-            self.put_back_successor(&held, origin.as_ref());
+            self.put_back_successor(&held);
             return Err(gone(held.pid()));
         }
         if let Err(e) = moved {
@@ -111,6 +111,7 @@ impl Driver {
         }
         let moved = self.machinery.tree.send_back(held.pid(), &origin);
         if !held.alive() {
+            self.put_back_successor(&held);
             return Err(gone(held.pid()));
         }
         moved.map_err(|e| internal(what(), e))?;
@@ -136,7 +137,13 @@ impl Driver {
 
     /// The cgroups for a process that leaves a job: the origin of the job's first process, otherwise the caller's own cgroups.
     fn way_back(&self, peer: Peer, record: &Record) -> Option<Origin> {
-        self.came_from(record).or_else(|| Origin::of(peer.pid?).filter(|origin| self.is_usable(origin)))
+        // The caller may have ended since it connected, and its number may be another's.
+        let callers = || {
+            let held = Held::open(peer.pid?).ok()?;
+            process::facts(held.pid()).filter(|facts| facts.uid == peer.uid)?;
+            Origin::of(held.pid()).filter(|_| held.alive())
+        };
+        self.came_from(record).or_else(|| callers().filter(|origin| self.is_usable(origin)))
     }
 
     /// The origin of a job's first process, if it still exists.
@@ -149,11 +156,9 @@ impl Driver {
         origin.exists(tree.layout()) && tree.job_of_path(&origin.v2).is_none()
     }
 
-    /// The process ended while it was moved. If its number has already been reused, the new process is moved back.
-    pub(super) fn put_back_successor(&self, held: &Held, origin: Option<&Origin>) {
-        let successor = process::start_ticks(held.pid()).is_some_and(|ticks| ticks != held.start_ticks());
-        if successor && let Some(origin) = origin {
-            let result = self.machinery.tree.send_back(held.pid(), origin);
+    /// The process ended while it was moved.
+    pub(super) fn put_back_successor(&self, held: &Held) {
+        if let Some(result) = self.machinery.tree.put_back_successor(held) {
             tracing::warn!(pid = held.pid(), ?result, "a process ended while it was moved, and its pid was reused");
         }
     }

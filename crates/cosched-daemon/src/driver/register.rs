@@ -12,7 +12,7 @@ use cosched_api::{ErrorBody, JobRequest};
 use cosched_core::SlotShare;
 use cosched_core::cluster::LocalJob;
 use cosched_linux::process::{self, Held};
-use cosched_linux::{Blocks, JobCgroup, Origin};
+use cosched_linux::{Blocks, JobCgroup};
 use cosched_node::ENTER_GRACE_NS;
 use std::io;
 use tokio::time::Instant;
@@ -120,10 +120,12 @@ impl Driver {
         if let Some(other) = self.job_of(held.pid()) {
             return Err(io::Error::other(format!("process {} is in job {other}", held.pid())));
         }
-        let origin = held.alive().then(|| Origin::of(held.pid())).ok_or_else(ended)?;
+        if !held.alive() {
+            return Err(ended());
+        }
         let moved = cgroup.attach(held.pid());
         if !held.alive() {
-            self.put_back_successor(held, origin.as_ref());
+            self.put_back_successor(held);
             return Err(ended());
         }
         moved.map_err(io::Error::other)

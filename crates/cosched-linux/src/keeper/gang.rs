@@ -139,7 +139,7 @@ fn bit(signal: i32) -> u64 {
 
 /// The signals that have arrived at a process and were not taken yet.
 fn pending(pid: i32) -> u64 {
-    let status = cgfile::read(Path::new(&format!("/proc/{pid}/status"))).unwrap_or_default();
+    let status = cgfile::read_proc(Path::new(&format!("/proc/{pid}/status"))).unwrap_or_default();
     let mask = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
         line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
