@@ -65,7 +65,6 @@ class Lanes(unittest.TestCase):
             files = ["Cargo.toml", *(f"tests/{name}.rs" for name in program)]
             self.assertTrue(all((ROOT / f"crates/cosched-{room}" / file).is_file() for file in files), what)
 
-
     def test_what_is_late_waits_in_no_other_lane(self):
         self.assertEqual(set(run_tests.LATE) & (set(run_tests.WAIT) | set(run_tests.ALONE)), set())
         late = [run_tests.Program(room, "test", "record", "/t", ".") for room in ("cosched-tests", "cosched-record")]

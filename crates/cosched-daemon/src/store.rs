@@ -198,7 +198,7 @@ impl Store {
         self.write(state, &changes)
     }
 
-    /// Removes a request that is not on the disk, as if this daemon had died before carrying it out.
+    /// Removes a request that is not on the disk and has no reply; returns whether it has none.
     pub(crate) fn withdraw(&mut self, request: &str, reply: &str) -> bool {
         self.own.withdraw(request, reply)
     }

@@ -6,10 +6,9 @@
 
 use super::Member;
 use super::types::{Notice, Settings};
-use crate::store::Revision;
 use crate::wire::Node;
+use cosched_core::NodeId;
 use cosched_core::cluster::NEVER;
-use cosched_core::{NodeId, Time};
 
 /// The interval at which a member checks whether its name has become free, in nanoseconds.
 const NAME_RETRY_NS: u64 = 500_000_000;
@@ -41,8 +40,10 @@ impl Member {
     /// restart. Else a cluster all of whose machines were replaced would wait for ever for a node that declares one of them dead.
     fn is_long_alone(&mut self) -> bool {
         let (now, revision) = (self.now.steady, self.replica.state_revision());
-        let is_same = |(_, of): &(Time, Revision)| *of == revision && self.replica.nodes.is_empty();
-        let (since, _) = *self.session.name_kept_since.take_if(|known| is_same(known)).get_or_insert((now, revision));
+        let since = match self.session.name_kept_since {
+            Some((since, of)) if of == revision && self.replica.nodes.is_empty() => since,
+            _ => now,
+        };
         self.session.name_kept_since = Some((since, revision));
         let dead_after_ns = self.state().map_or(NEVER, |state| state.config.node_dead_after_ns);
         dead_after_ns != NEVER && now - since > dead_after_ns + self.settings.fence_margin_ns(dead_after_ns)
