@@ -15,9 +15,11 @@ const ALLOWED: &str = "grep Cpus_allowed_list /proc/self/status | cut -f2";
 const WORK: &str = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; \
     echo $(grep Cpus_allowed_list /proc/self/status | cut -f2) $(nproc)";
 
-/// The number of CPUs for which the runtimes of OpenMP and Go start threads, as these print it themselves.
+/// The number of CPUs for which the runtimes of OpenMP and Go start threads, as these print it themselves. Go does so once a
+/// millisecond, which a program that is over sooner does not reach.
 const OMP: &str = "OMP_DISPLAY_ENV=true \"$0\" --help 2>&1 | sed -n \"s/.*OMP_NUM_THREADS = '\\(.*\\)'/\\1/p\"";
-const GO: &str = "GODEBUG=schedtrace=1 \"$0\" --version 2>&1 | sed -n 's/.*gomaxprocs=\\([0-9]*\\).*/\\1/p' | sort -u";
+const GO: &str = "for i in $(seq 50); do said=$(GODEBUG=schedtrace=1 \"$0\" --version 2>&1 | \
+    sed -n 's/.*gomaxprocs=\\([0-9]*\\).*/\\1/p' | sort -u); [ -z \"$said\" ] || break; done; echo $said";
 
 /// A static program that loads none of our libraries and prints how many CPUs it may use.
 const STATIC_C: &str = "#define _GNU_SOURCE\n#include <sched.h>\n#include <stdio.h>\n\

@@ -186,7 +186,7 @@ try {
     return { shown, x: labels(".x time"), y: labels(".y span"), bars, high: document.querySelector(".bars").clientHeight };
   });
   const [peak, rest] = [0, drawn.shown.length - 1].map((at) => drawn.shown.toSorted((a, b) => a[1] - b[1])[at]);
-  const time = new Date(moment).toLocaleTimeString(undefined, { hour12: false }).slice(0, 5);
+  const time = new Date(moment).toLocaleTimeString(undefined, { hourCycle: "h23" }).slice(0, 5);
   const near = (what, a, b) => assert.ok(Math.abs(a - b) < 2, `${what}: ${a} and ${b}`);
   const mark = (labels, text) => labels.find((label) => label[0] === text) ?? assert.fail(`no ${text} in ${labels}`);
   near("the moment of the peak", mark(drawn.x, time)[1], peak[0]);

@@ -25,7 +25,7 @@ export function micros(us: number): string {
 }
 
 export function clock(unixMs: number): string {
-  return new Date(unixMs).toLocaleTimeString(undefined, { hour12: false });
+  return new Date(unixMs).toLocaleTimeString(undefined, { hourCycle: "h23" });
 }
 
 /** A text chosen by a user, with control characters and characters that affect the direction of text made visible. */

@@ -5,17 +5,19 @@
 //!
 //! Rule. *Which job*: the candidate of Zhang et al. 2000, §2.4.4 ([`boost_candidate`]), over jobs instead of processes. *How
 //! long*: a boosted job that still is a candidate keeps the CPUs at least `hold_ns_min`, and at most `quantum_ns` while others are
-//! candidates (20 ms is the quantum of the paper's highest level). *Fair over a second*, as the paper's scheduler was
+//! candidates (20 ms is the quantum of the paper's highest level) that are not ahead of it. *Fair over a second*, as the paper's scheduler was
 //! (§2.1: all processes are raised once a second): a candidate's part of the CPU time that the table's jobs use is its
 //! share over the shares of all candidates. The part that it did not get is its lag, which decays with `fair_over_ns`; a job that
 //! is not a candidate accumulates none. The tolerance of a job is `tolerance_ppm` of its part of `fair_over_ns`. A candidate
 //! whose lag is above its tolerance is boosted before all others until it has caught up; a job that is ahead by more than
-//! its tolerance is not boosted before one that is not. DCS is the same machine, but there the arrival of a message chooses
+//! its tolerance is not boosted before one that is not, nor ends the quantum of one that is not: after each quantum of a job with
+//! a large share it would be held for a moment that it is not owed. DCS is the same machine, but there the arrival of a message chooses
 //! ([`Booster::arrived`]), and the periodic call only ends a boost that must end and helps jobs that are behind.
 //!
 //! Bound. When the boosted job gets the CPUs: a job that is always a candidate beside n − 1 others, with the part f of
-//! the shares, gets at least (1 − tolerance) · f of them over a long time, and waits for them at most
-//! (tolerance · `fair_over_ns` + n · `quantum_ns`) / f ([`BoostConfig::starvation_ns`]). `tests/properties_boost.rs`.
+//! the shares, gets at least (1 − t) · f of them over a long time, t its tolerance, and waits for them at most
+//! (t · `fair_over_ns` + n · `quantum_ns`) / f + t² / (2 − 2t) · `fair_over_ns` ([`BoostConfig::starvation_ns`]): t · `fair_over_ns`
+//! / f until what it was ahead is used up and it is behind, and the rest as its lag decays meanwhile. `tests/properties_boost.rs`.
 //!
 //! Units: ns; millionths (ppm); shares are relative. Only [`Booster::new`] allocates.
 
@@ -68,11 +70,14 @@ impl BoostConfig {
     /// The longest time for which a job that is always a candidate can be without the CPUs, among `jobs` jobs in total, with
     /// `share` of the `total` of their shares; `None` if it is unbounded.
     pub fn starvation_ns(&self, jobs: u64, share: u32, total: u32) -> Option<u64> {
-        let tolerance_ppm = u64::from(self.tolerance_ppm?);
-        let tolerance_ns = self.fair_over_ns / 1_000_000 * tolerance_ppm;
-        let quanta_ns = jobs.saturating_mul(self.quantum_ns.max(self.hold_ns_min));
-        let ns = u128::from(tolerance_ns.saturating_add(quanta_ns));
-        u64::try_from(ns * u128::from(total) / u128::from(share.max(1))).ok()
+        let (fair, ppm) = (u128::from(self.fair_over_ns), u128::from(self.tolerance_ppm?));
+        let unit = PPM as u128;
+        let rest = unit.checked_sub(ppm).filter(|rest| *rest > 0)?;
+        let quanta = u128::from(jobs) * u128::from(self.quantum_ns.max(self.hold_ns_min));
+        let caught_up = (fair * ppm / unit + quanta) * u128::from(total) / u128::from(share.max(1));
+        // ln(1/(1 - t)) - t, from above: meanwhile its lag decays.
+        let decay = fair * ppm * ppm / (2 * unit * rest);
+        u64::try_from(caught_up + decay).ok()
     }
 }
 
@@ -153,7 +158,7 @@ impl Booster {
             return Boost { candidate: Some(place), reason: Reason::Boosted };
         }
         let tired = boosted.filter(|(_, held)| now - held.since >= self.config.quantum_ns);
-        let tired = tired.map(|(place, _)| place).filter(|place| self.others(*place));
+        let tired = tired.map(|(place, _)| place).filter(|place| self.gives_way(*place));
         let found = self.behind(tired).map(|place| (place, Reason::BehindItsShare));
         let found = found.or_else(|| match self.config.on_arrival {
             OnArrival::Periodic => self.search(current.unwrap_or(0), tired, table),
@@ -193,7 +198,7 @@ impl Booster {
     fn hold(&mut self, now: Time, place: usize, catches_up: bool) {
         let job = self.accounts[place].job;
         match &mut self.held {
-            // A quantum that is over starts again: no other job wanted the CPUs.
+            // A quantum that is over starts again: no other job may have the CPUs.
             Some(held) if held.job == job && now - held.since < self.config.quantum_ns => held.catches_up = catches_up,
             _ => self.held = Some(Held { job, since: now, catches_up }),
         }
@@ -212,8 +217,10 @@ impl Booster {
         account.candidate && (had_ns < self.config.hold_ns_min || behind)
     }
 
-    fn others(&self, place: usize) -> bool {
-        self.accounts.iter().enumerate().any(|(i, a)| i != place && a.candidate)
+    /// Whether others may have the CPUs when the quantum of this one is over.
+    fn gives_way(&self, place: usize) -> bool {
+        let ahead = self.ahead(place);
+        self.accounts.iter().enumerate().any(|(i, a)| i != place && a.candidate && (ahead || !self.ahead(i)))
     }
 
     /// Of the candidates that are too far behind, the one that is furthest behind for its share.
@@ -374,6 +381,21 @@ mod tests {
         assert!(first.is_some_and(|ms| (200..260).contains(&ms)), "{first:?}");
         let until = (0..300).position(|_| rig.after(MS, &[S, C]).0 == Some(0));
         assert!(until.is_some_and(|ms| (50..260).contains(&ms)), "{until:?}");
+    }
+
+    #[test]
+    fn a_large_share_holds_with_short_quanta() {
+        let config = BoostConfig { quantum_ns: 5 * MS, tolerance_ppm: Some(50_000), ..BoostConfig::default() };
+        let mut rig = Rig::new(config, 2);
+        for _ in 0..5000 {
+            let mut table = rig.table(&[S, S]);
+            table[0].share = 9;
+            rig.current = rig.booster.look(rig.now, rig.current, &table).candidate;
+            rig.now = rig.now + MS;
+            rig.used[rig.current.unwrap()] += MS;
+        }
+        let had = rig.used[0] as f64 / rig.now.0 as f64;
+        assert!((0.88..=0.92).contains(&had), "{had} of 0.9");
     }
 
     #[test]
