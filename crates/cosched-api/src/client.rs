@@ -54,6 +54,11 @@ impl Client {
         &self.path
     }
 
+    /// Closes the connection, for a program that pauses: the number of each user is limited. The next request opens another one.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
     /// Sets the longest time that one answer may take; the default is 30 s.
     pub fn set_answer_timeout(&mut self, timeout: Duration) {
         self.answer_timeout = timeout;

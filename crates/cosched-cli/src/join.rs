@@ -56,7 +56,7 @@ pub(crate) fn join(context: &Context, options: &Join) -> Result<u8, Failure> {
     // A process number fits: pid_t is a C int.
     match enter(context, options, std::process::id() as i32) {
         Ok(job) => {
-            command.envs(environment(&job, plan(&job, &program)?.as_ref()));
+            command.envs(environment(&job, plan(&job, &program)?.as_ref(), &[]));
         }
         Err(failure) if options.optional => say(&format!("{}\n  --optional: it runs outside the job", failure.message)),
         Err(failure) => return Err(failure),

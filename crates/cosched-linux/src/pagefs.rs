@@ -21,9 +21,16 @@ const INODES: usize = 4;
 pub fn attach(dir: &Path, sizes: &[usize]) -> io::Result<()> {
     let page = rustix::param::page_size();
     let bytes: usize = sizes.iter().map(|size| size.next_multiple_of(page)).sum();
-    let options = CString::new(format!("size={bytes},nr_inodes={INODES},mode=0755"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    Ok(mount("cosched-wait", dir, "tmpfs", flags, options.as_c_str())?)
+    let with = |more: &str| -> io::Result<()> {
+        let options = CString::new(format!("size={bytes},nr_inodes={INODES},mode=0755{more}"))?;
+        Ok(mount("cosched-wait", dir, "tmpfs", flags, options.as_c_str())?)
+    };
+    // The slot thread reads the pages, and must not wait until one is back from a disk. Before Linux 6.4 there is no such option.
+    match with(",noswap") {
+        Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => with(""),
+        done => done,
+    }
 }
 
 /// Detaches it, and removes the directory; processes that have one of its files open or mapped keep it. Does nothing if there is none.

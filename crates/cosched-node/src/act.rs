@@ -98,7 +98,10 @@ impl Node {
         };
         if part.populated {
             self.actions.push_back(Action::Signal { job: id, signal, why, asked: None });
-            self.kill_in(id, grace_ms.filter(|_| signal != SIGKILL), at_limit.and_then(|how| how.grace_ms));
+            let most_ms = at_limit.and_then(|how| how.grace_ms);
+            let grace_ms = grace_ms.filter(|_| signal != SIGKILL).into_iter().chain(most_ms).min();
+            // The member that plans has said whether a user may put it off.
+            self.kill_in(id, grace_ms, grace_ms.is_none());
         }
         self.close(id);
     }

@@ -142,13 +142,12 @@ impl Node {
         self.finish(id);
     }
 
-    /// Processes that were told to end are killed by force after this grace time; never, if it is `None`. Where there is a maximum, further
-    /// requests cannot postpone it.
-    pub(crate) fn kill_in(&mut self, id: JobId, grace_ms: Option<u64>, most_ms: Option<u64>) {
-        let after = |ms: u64| self.now.steady + ms.saturating_mul(1_000_000);
-        let begun = self.kills_at(id).filter(|_| most_ms.is_some());
-        let at = [grace_ms.map(after), most_ms.map(after), begun].into_iter().flatten().min();
-        self.kill_at(id, at);
+    /// Processes that were told to end are killed by force after this grace time; never, if it is `None`. A time that an earlier request
+    /// has set holds if it is sooner, unless this one may put it off.
+    pub(crate) fn kill_in(&mut self, id: JobId, grace_ms: Option<u64>, puts_off: bool) {
+        let after = grace_ms.map(|ms| self.now.steady + ms.saturating_mul(1_000_000));
+        let begun = self.kills_at(id).filter(|_| !puts_off);
+        self.kill_at(id, after.into_iter().chain(begun).min());
     }
 
     /// Processes that were told to end are killed by force at this time; never, if it is `None`.

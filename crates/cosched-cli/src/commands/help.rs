@@ -263,7 +263,8 @@ Examples:
   cosched kill --all --dry-run    say which of your jobs would be ended
   cosched kill --user ann         as an administrator: all jobs of a user
 
-Jobs are given by id or unique name, or selected by user, name and state. A selection takes your own jobs unless --user names another user.";
+Jobs are given by id or unique name, or selected by user, name and state. A selection takes your own jobs unless --user names another user. \
+Only an administrator can put off a KILL that was set.";
 
 pub(crate) const CLASS: &str = "\
 Users may lower the class of their jobs; only administrators may raise it or use express.

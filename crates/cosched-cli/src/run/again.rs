@@ -30,8 +30,8 @@ pub(crate) fn again(mut words: impl Iterator<Item = OsString>) -> Result<u8, Fai
     // The job's signals go to all its processes: this one must outlive them to remove the files.
     let _blocked = Signals::take().map_err(|e| failed("cannot block signals", &e))?;
     let status = {
-        let place = Place::of(&job);
-        let mut environment = carry::environment(&job, plan.as_ref());
+        let place = Place::of(&job, &[]);
+        let mut environment = carry::environment(&job, plan.as_ref(), &[]);
         environment.extend(place.environment.iter().cloned());
         let (mut child, _pipe) = gate.open(&environment);
         child.wait().map_err(|e| failed("cannot wait for the command", &e))?

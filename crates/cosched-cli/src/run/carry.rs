@@ -6,6 +6,7 @@
 //! not used: where it is set, `mpirun -x` fails. Sockets and the job's page belong to one node and are not carried. Open
 //! MPI 4 (ORTE, `orte_plm_base_setup_orted_cmd`) and 5 (PRRTE, `prte_plm_base_setup_prted_cmd`).
 
+use super::files::of_user;
 use super::waiting::Plan;
 use crate::format::is_bare;
 use cosched_api::Job;
@@ -19,20 +20,20 @@ pub(crate) const SUBMITTED: &str = "COSCHED_JOB_SUBMITTED";
 /// The launch agents: the variable, and the daemon that is started when the variable is not set.
 const AGENTS: [(&str, &str); 2] = [("OMPI_MCA_orte_launch_agent", "orted"), ("PRTE_MCA_prte_launch_agent", "prted")];
 
-/// The additions to the command's environment.
-pub(crate) fn environment(job: &Job, waiting: Option<&Plan>) -> Vec<(String, OsString)> {
+/// The additions to the command's environment; `own` are the user's (`--env`).
+pub(crate) fn environment(job: &Job, waiting: Option<&Plan>, own: &[(String, String)]) -> Vec<(String, OsString)> {
     let page = job.waiting.as_ref().and_then(|waiting| waiting.page.as_deref());
     let mut carried: Vec<(String, OsString)> = vec![
         (JOB.to_owned(), job.id.to_string().into()),
         (SUBMITTED.to_owned(), job.submitted_unix_ms.to_string().into()),
     ];
     carried.extend(waiting.map(Plan::carried).unwrap_or_default());
-    let mut all = waiting.map(|plan| plan.environment(page)).unwrap_or_default();
+    let mut all = waiting.map(|plan| plan.environment(page, own)).unwrap_or_default();
     all.extend(carried.iter().take(2).cloned());
     let words = agent_words(&carried);
     for (name, daemon) in AGENTS {
-        let theirs = std::env::var(name).unwrap_or_default();
-        all.push((name.to_owned(), agent(&words, &theirs, daemon).into()));
+        let theirs = of_user(own, name).unwrap_or_default();
+        all.push((name.to_owned(), agent(&words, &theirs.to_string_lossy(), daemon).into()));
     }
     all
 }

@@ -35,6 +35,12 @@ pub(crate) struct Files {
     pub(crate) env: Vec<(String, String)>,
 }
 
+/// A variable of the command's environment as its user has set it: by `--env` (`own`), else by that of this command.
+pub(crate) fn of_user(own: &[(String, String)], name: &str) -> Option<OsString> {
+    let given = own.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.into());
+    given.or_else(|| std::env::var_os(name))
+}
+
 /// What the file names of a job may contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words<'a> {

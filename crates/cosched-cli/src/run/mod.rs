@@ -162,7 +162,7 @@ impl<'a> Launch<'a> {
             [("INDEX", index), ("COUNT", count), ("ID", array)]
                 .map(|(name, value)| (format!("COSCHED_ARRAY_{name}"), value.into()))
         });
-        own.chain(of_array).chain(carry::environment(job, self.waiting.as_ref())).collect()
+        own.chain(of_array).chain(carry::environment(job, self.waiting.as_ref(), &self.files.env)).collect()
     }
 }
 
@@ -208,7 +208,7 @@ fn run_job(launch: &Launch<'_>, before: impl FnOnce(Report) -> Result<(), Failur
         }
     };
     let outside = is_outside(&job);
-    let place = Place::of(&job);
+    let place = Place::of(&job, &launch.files.env);
     let keeper = daemon.keeper.iter().flat_map(|keeper| launch.kept(keeper, &job)).collect();
     let environment = [launch.variables(&job), place.environment.clone(), streams, keeper].concat();
     let mut main = MainProcess::new(gate.open(&environment)).map_err(|e| failed("cannot watch the command", &e))?;

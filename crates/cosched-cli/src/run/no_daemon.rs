@@ -46,7 +46,7 @@ pub(super) fn exec(launch: &Launch<'_>, signals: Signals, (why, hint): (&str, &s
         .args(&launch.argv[1..])
         .env(MARK, here())
         .envs(launch.files.env.iter().cloned())
-        .envs(waiting::alone(launch.waiting.as_ref()));
+        .envs(waiting::alone(launch.waiting.as_ref(), &launch.files.env));
     gate::redirect(&mut command, &launch.files.prepare(launch.words(), 0)?)?;
     if !is_inside() {
         let how = match &launch.waiting {

@@ -3,6 +3,7 @@
 //! The MPI launchers are told by their own means (host files named in the environment), so that `mpirun ./a.out` starts its ranks on
 //! the job's nodes without further options. Variables that the user has set are left alone.
 
+use super::files::of_user;
 use super::gate::Gate;
 use super::signals::Signals;
 use crate::out::say;
@@ -52,6 +53,7 @@ pub(crate) fn wait(
             let why = told.as_deref().unwrap_or("it has no place yet");
             say(&format!("job {} waits: {why}", job.id));
         }
+        client.disconnect();
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
         let signal = signals.next().map(|signal| signal.number);
@@ -66,9 +68,6 @@ pub(crate) fn wait(
                 if silence >= AWAY_MAX {
                     say(&format!("job {} is given up: the daemon has not answered for a week", job.id));
                     return Err(gone);
-                }
-                if let Ok(fresh) = Client::connect(client.path()) {
-                    *client = fresh;
                 }
                 if !told_away && silence >= AWAY_MIN {
                     told_away = true;
@@ -111,8 +110,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// For a job that has its nodes; empty for a job of a single machine.
-    pub(crate) fn of(job: &Job) -> Place {
+    /// For a job that has its nodes; empty for a job of a single machine. `own`: the user's (`--env`).
+    pub(crate) fn of(job: &Job, own: &[(String, String)]) -> Place {
         let mut place = Place::default();
         if job.nodes.is_empty() {
             return place;
@@ -123,16 +122,17 @@ impl Place {
         place.environment.push(("COSCHED_NODES".to_owned(), list.join(",").into()));
         if slots.len() > 1 {
             let open_mpi = ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"];
-            place.host_file(job.id, "openmpi", &open_mpi, &lines(&slots, " slots="));
-            place.host_file(job.id, "hydra", &["HYDRA_HOST_FILE"], &lines(&slots, ":"));
+            let hydra = ["HYDRA_HOST_FILE"];
+            for (kind, variables, between) in [("openmpi", &open_mpi[..], " slots="), ("hydra", &hydra[..], ":")] {
+                if variables.iter().all(|variable| of_user(own, variable).is_none()) {
+                    place.host_file(job.id, kind, variables, &lines(&slots, between));
+                }
+            }
         }
         place
     }
 
     fn host_file(&mut self, id: u64, kind: &str, variables: &[&str], text: &str) {
-        if variables.iter().any(|variable| std::env::var_os(variable).is_some()) {
-            return;
-        }
         match unnamed(&format!("cosched-hosts-{id}.{kind}"), text) {
             Ok(file) => {
                 // Through this process, because its children do not inherit the descriptor.

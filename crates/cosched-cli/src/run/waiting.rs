@@ -1,6 +1,7 @@
 //! `--wait` and `--strategy`: how the processes of a job wait for messages, and the environment that makes them do so.
 
 use super::EXIT_FAILED;
+use super::files::of_user;
 use crate::out::{Failure, say};
 use cosched_api::{Policy, WaitMode, Waiting, parse};
 use std::ffi::{OsStr, OsString};
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 const LIBRARY: &str = "libcosched_wait.so";
 /// Preloaded in its place: it is beside the library, and loads it only into the programs that need it.
 const FRONT: &str = "libcosched_preload.so";
+/// The variable with the libraries that the dynamic linker loads first.
+const PRELOAD: &str = "LD_PRELOAD";
 /// The variable that names another path to the library.
 const LIBRARY_VARIABLE: &str = "COSCHED_WAIT_LIBRARY";
 /// Tells the library of a command without a page the number of CPUs available to it, and the number of CPUs online.
@@ -141,7 +144,7 @@ impl Plan {
 
     /// The environment on other nodes: without libraries that the user preloads on this node, and without the page.
     pub(crate) fn carried(&self) -> Vec<(String, OsString)> {
-        vec![("LD_PRELOAD".into(), self.library.clone().into()), ("COSCHED_WAIT".into(), self.word().into())]
+        vec![(PRELOAD.into(), self.library.clone().into()), ("COSCHED_WAIT".into(), self.word().into())]
     }
 
     /// The value of `COSCHED_WAIT`.
@@ -170,16 +173,16 @@ impl Plan {
     }
 
     /// The additions to the command's environment; what the user has set stays.
-    pub(crate) fn environment(&self, page: Option<&str>) -> Vec<(String, OsString)> {
+    pub(crate) fn environment(&self, page: Option<&str>, own: &[(String, String)]) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> =
-            vec![("LD_PRELOAD".into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
-        all.extend(sanitizer(std::env::var_os(SANITIZER).unwrap_or_default()));
+            vec![(PRELOAD.into(), preload(&self.library, own)), ("COSCHED_WAIT".into(), self.word().into())];
+        all.extend(sanitizer(of_user(own, SANITIZER).unwrap_or_default()));
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
         all.extend(
             self.runtimes()
                 .iter()
-                .filter(|(name, _)| std::env::var_os(name).is_none())
+                .filter(|(name, _)| of_user(own, name).is_none())
                 .map(|(name, value)| ((*name).into(), value.into())),
         );
         all
@@ -195,12 +198,12 @@ fn sanitizer(own: OsString) -> Option<(String, OsString)> {
 }
 
 /// The environment of a command without a job: how to wait; without a plan, the user's preloaded libraries without ours.
-pub(crate) fn alone(plan: Option<&Plan>) -> Vec<(String, OsString)> {
+pub(crate) fn alone(plan: Option<&Plan>, own: &[(String, String)]) -> Vec<(String, OsString)> {
     let Some(plan) = plan else {
-        let others = without(&preloaded(), &[LIBRARY, FRONT].map(OsStr::new));
-        return std::env::var_os("LD_PRELOAD").map(|_| ("LD_PRELOAD".into(), others)).into_iter().collect();
+        let others = of_user(own, PRELOAD).map(|all| without(&all, &[LIBRARY, FRONT].map(OsStr::new)));
+        return others.map(|others| (PRELOAD.into(), others)).into_iter().collect();
     };
-    let mut all = plan.environment(None);
+    let mut all = plan.environment(None, own);
     // Takes the quota and the cpuset of a container into account. Not for a rank, which may be bound to one CPU while the launcher's other ranks have
     // theirs.
     if let Some(cpus) = std::thread::available_parallelism().ok().filter(|_| !is_rank()) {
@@ -227,18 +230,14 @@ fn seen(page: &str) -> Option<String> {
 }
 
 /// `LD_PRELOAD` with this library before those already named; only once, even if this command runs inside another one that has it.
-pub(crate) fn preload(library: &Path) -> OsString {
+pub(crate) fn preload(library: &Path, own: &[(String, String)]) -> OsString {
     let mut preload = OsString::from(library);
-    let others = without(&preloaded(), &[library.file_name().unwrap_or_default()]);
+    let others = without(&of_user(own, PRELOAD).unwrap_or_default(), &[library.file_name().unwrap_or_default()]);
     if !others.is_empty() {
         preload.push(":");
         preload.push(others);
     }
     preload
-}
-
-fn preloaded() -> OsString {
-    std::env::var_os("LD_PRELOAD").unwrap_or_default()
 }
 
 /// A value of `LD_PRELOAD` without the libraries of these file names.
@@ -399,15 +398,28 @@ mod tests {
     }
 
     #[test]
+    fn what_the_user_has_set_by_an_option_stays() {
+        let plan = Plan { waiting: Waiting { mode: WaitMode::SpinBlock, spin_us: None }, library: "/x/lib.so".into() };
+        let given = [("OMP_WAIT_POLICY", "active"), ("ASAN_OPTIONS", "verbosity=1"), ("LD_PRELOAD", "/z/mine.so")];
+        let own = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let all = plan.environment(None, &own);
+        let of = |name: &str| all.iter().find(|(given, _)| given == name).map(|(_, value)| value.to_str().unwrap());
+        assert_eq!(of("OMP_WAIT_POLICY"), None);
+        assert_eq!(of("ASAN_OPTIONS"), Some("verbosity=1:verify_asan_link_order=0"));
+        assert_eq!(of("LD_PRELOAD"), Some("/x/lib.so:/z/mine.so"));
+        assert_eq!(alone(None, &own), [("LD_PRELOAD".to_owned(), "/z/mine.so".into())]);
+    }
+
+    #[test]
     fn the_environment_says_how_to_wait() {
         let waiting = Waiting { mode: WaitMode::SpinBlock, spin_us: Some(50) };
         let plan = Plan { waiting, library: "/x/lib.so".into() };
-        let all = plan.environment(Some("/run/page"));
+        let all = plan.environment(Some("/run/page"), &[]);
         let get = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap());
         assert_eq!(get("COSCHED_WAIT"), Some("spin-block:50us"));
         assert_eq!(get("COSCHED_WAIT_PAGE"), Some("/run/page"));
         assert!(get("LD_PRELOAD").unwrap().starts_with("/x/lib.so"));
-        assert!(!plan.environment(None).iter().any(|(name, _)| name == "COSCHED_WAIT_PAGE"));
+        assert!(!plan.environment(None, &[]).iter().any(|(name, _)| name == "COSCHED_WAIT_PAGE"));
         assert_eq!((get("OMP_WAIT_POLICY"), get(OPENBLAS_TIMEOUT)), (Some("passive"), Some(OPENBLAS_SHORT)));
         let of = |mode| Plan { waiting: Waiting { mode, spin_us: None }, ..plan.clone() }.runtimes();
         assert_eq!(

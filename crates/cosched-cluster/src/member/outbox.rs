@@ -27,6 +27,21 @@ struct Waiting {
     bytes: Vec<u8>,
     /// Whether a user waits for the answer.
     by_user: bool,
+    about: Option<About>,
+}
+
+/// A state of a job on this node of which only the newest report counts: which, and the job.
+type About = (u8, u64);
+
+fn about(ask: &Ask) -> Option<About> {
+    match ask {
+        Ask::Asleep { job, .. } | Ask::Awake { job, .. } => Some((0, *job)),
+        Ask::Dropped { job, .. } => Some((1, *job)),
+        Ask::Empty { job, .. } | Ask::Occupied { job, .. } => Some((2, *job)),
+        Ask::Memory { job, .. } => Some((3, *job)),
+        Ask::Choice { job, .. } => Some((4, *job)),
+        _ => None,
+    }
 }
 
 /// Requests that are not answered yet.
@@ -53,18 +68,22 @@ impl Outbox {
         if bytes.len() > REQUEST_BYTES_MAX {
             return Err(NotTaken::TooLarge { bytes: bytes.len(), most: REQUEST_BYTES_MAX });
         }
-        Ok(AskId(self.push(bytes, true)))
+        Ok(AskId(self.push(bytes, true, None)))
     }
 
-    /// A report of the node itself; it gets no answer.
+    /// A report of the node itself; it gets no answer. It replaces an older one about the same, so that those of a store that is away
+    /// for long need no more memory than the jobs that they are about.
     pub(super) fn report(&mut self, settings: &Settings, now: Moment, ask: Ask) {
+        let about = about(&ask);
+        // Also one that is being written: what was written shows in the store, and no user waits for its answer.
+        self.queue.retain(|waiting| about.is_none() || waiting.about != about);
         let request = Request { origin: settings.name.clone(), by: None, at_ns: now.wall.0, ask };
-        self.push(encode(&request), false);
+        self.push(encode(&request), false, about);
     }
 
-    fn push(&mut self, bytes: Vec<u8>, by_user: bool) -> u64 {
+    fn push(&mut self, bytes: Vec<u8>, by_user: bool, about: Option<About>) -> u64 {
         self.last += 1;
-        self.queue.push_back(Waiting { sequence: self.last, bytes, by_user });
+        self.queue.push_back(Waiting { sequence: self.last, bytes, by_user, about });
         self.last
     }
 
@@ -260,6 +279,22 @@ mod tests {
         assert_eq!(outbox.ask(&settings, now, USER, submit("c", 1)), Err(NotTaken::TooManyWait(2)));
         outbox.report(&settings, now, Ask::PartLost { job: 2, attempt: 0 });
         assert_eq!(outbox.queue.len(), 4);
+    }
+
+    #[test]
+    fn of_reports_about_the_same_the_newest_waits() {
+        let (settings, now) = (settings("n0", 7), Moment::default());
+        let mut outbox = three();
+        for bytes in 0..1000 {
+            outbox.report(&settings, now, Ask::Memory { job: 1, attempt: 0, bytes });
+            outbox.report(&settings, now, Ask::Memory { job: 2, attempt: 0, bytes });
+            outbox.report(&settings, now, Ask::Asleep { job: 1, attempt: 0 });
+            outbox.report(&settings, now, Ask::Awake { job: 1, attempt: 0 });
+        }
+        assert_eq!((outbox.queue.len(), outbox.newest()), (6, Some(Ask::Awake { job: 1, attempt: 0 })));
+        let last = outbox.last;
+        outbox.found_written(&settings, Some(&asked(7, last - 1, 20)));
+        assert_eq!(outbox.queue.len(), 1, "what was written is not written again");
     }
 
     #[test]

@@ -72,15 +72,14 @@ impl Batch<'_> {
         })
     }
 
-    /// A job that is to end runs until it has; if an administrator has suspended it, at most for the usual grace time.
+    /// A job that is to end runs until it has; if an administrator has suspended it, at most for the usual grace time. Only an
+    /// administrator puts off the end that an earlier request has set.
     pub(super) fn kill(&mut self, by: By, id: u64, how: KillHow) -> Outcome {
         self.change(by, id, (Input::Kill(JobId(id)), "killed"), |job| {
-            let bound = job.decided.suspended_by.is_some() && !by.admin;
-            let grace_ms = if bound {
-                Some(how.grace_ms.map_or(KillHow::GRACE_MS, |ms| ms.min(KillHow::GRACE_MS)))
-            } else {
-                how.grace_ms
-            };
+            let usual = job.decided.suspended_by.is_some().then_some(KillHow::GRACE_MS);
+            let earlier = job.kill_how.and_then(|earlier| earlier.grace_ms);
+            let most = usual.into_iter().chain(earlier).min().filter(|_| !by.admin);
+            let grace_ms = how.grace_ms.into_iter().chain(most).min();
             job.killed_by = job.killed_by.or(Some(by.uid));
             // What cannot be ignored is not weakened by a later signal that can, before its nodes have read it.
             if job.kill_how.is_none_or(|present| present.signal != KillHow::FORCE.signal) {

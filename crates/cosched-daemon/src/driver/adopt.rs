@@ -49,8 +49,13 @@ impl MoveTimes {
     fn count<T>(&self, uid: u32, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let done = work();
-        self.0.borrow_mut().entry(uid).or_insert((begun, Duration::ZERO)).1 += begun.elapsed();
+        self.add(uid, begun);
         done
+    }
+
+    /// Counts the time since then.
+    pub(super) fn add(&self, uid: u32, begun: Instant) {
+        self.0.borrow_mut().entry(uid).or_insert((begun, Duration::ZERO)).1 += begun.elapsed();
     }
 }
 
@@ -335,7 +340,7 @@ impl Driver {
     }
 
     /// How long a move of this user's processes may take now.
-    fn move_time(&self, peer: Peer) -> Answer<Duration> {
+    pub(super) fn move_time(&self, peer: Peer) -> Answer<Duration> {
         let most = self.move_time_max();
         match self.move_times.left(peer.uid, most, Instant::now()) {
             _ if self.rights.is_admin(peer) => Ok(most),

@@ -19,6 +19,7 @@ use cosched_linux::adopt::{Adoptee, Size};
 use cosched_linux::annex::ANNEXES_MAX;
 use cosched_node::Input;
 use std::path::{Path, PathBuf};
+use tokio::time::Instant;
 
 /// The limit on the bytes of the paths of a job's annexes.
 const PATHS_BYTES_MAX: u64 = 64 << 10;
@@ -31,6 +32,14 @@ pub(super) fn shown(cgroup: &JobCgroup) -> String {
 impl Driver {
     /// `POST /v1/jobs/{id}/cgroups`: the cgroup is a part of the job when this returns. One that is a part of another job leaves that.
     pub(super) fn add_cgroup(&mut self, peer: Peer, id: u64, request: &CgroupRequest) -> Answer<Job> {
+        self.move_time(peer)?;
+        let begun = Instant::now();
+        let added = self.annex(peer, id, request);
+        self.move_times.add(peer.uid, begun);
+        added
+    }
+
+    fn annex(&mut self, peer: Peer, id: u64, request: &CgroupRequest) -> Answer<Job> {
         let path = self.machinery.tree.path_of(Path::new(&request.cgroup));
         if !self.live.contains_key(&id) {
             return Err(self.cannot_enter(id, &format!("cgroup {}", path.display())));

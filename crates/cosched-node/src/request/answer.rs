@@ -143,6 +143,7 @@ impl Node {
             }
         }
         self.answer_remote_launchers();
+        self.answer_launchers_ahead_of_time();
     }
 
     /// Keeps the decisions about jobs with their parts.

@@ -98,7 +98,8 @@ impl Node {
             // A job that an administrator has suspended, or that exceeds its time limit, may only run to end, not ignore the signal and continue.
             let at_limit = self.how_at_limit(job).and_then(|how| how.grace_ms);
             let most_ms = at_limit.into_iter().chain(bound.then_some(KillHow::GRACE_MS)).min();
-            self.kill_in(job, grace_ms, most_ms);
+            let grace_ms = grace_ms.into_iter().chain(most_ms).min();
+            self.kill_in(job, grace_ms, by.admin && most_ms.is_none());
         }
         // A job without a process would never get an event that ends it.
         if ends(signal) && self.parts.get(&job).is_some_and(|part| !part.has_begun) {

@@ -4,7 +4,8 @@ use super::{Outcome, Pending, Refusal, RequestId, Waits};
 use crate::Node;
 use crate::types::Action;
 use cosched_cluster::wire::Exit;
-use cosched_core::{JobId, Time};
+use cosched_core::cluster::Stage;
+use cosched_core::{JobId, Reason, Time};
 
 /// How long a launcher waits for its job's start before it is told that the job waits, in nanoseconds.
 const START_NS_MAX: u64 = 2_000_000_000;
@@ -41,6 +42,8 @@ impl Node {
             return;
         }
         self.requests.launchers.insert(job, Launcher { request, owner, has_process, is_answered, since });
+        // The plan may have it already.
+        self.requests.followed = None;
         if self.has(job) {
             self.answer_launcher(job, Ok(Outcome::Job(job)));
         }
@@ -72,8 +75,21 @@ impl Node {
     /// Answers launchers whose job has waited for a while.
     pub(super) fn look_at_launchers(&mut self) {
         let now = self.now.steady;
+        self.tell_launchers(|_, launcher| launcher.due().is_some_and(|due| due <= now));
+    }
+
+    /// Answers launchers whose job waits for a time or for other jobs: none of those is about to begin.
+    pub(super) fn answer_launchers_ahead_of_time(&mut self) {
+        let planned = self.member.state().map(|state| &state.jobs);
+        let stage = |job| planned.and_then(|jobs| jobs.get(&job)).map(|job| job.stage);
+        let waits = |job| matches!(stage(job), Some(Stage::Waiting(Reason::WaitsForTime | Reason::WaitsForJob)));
+        let waiting: Vec<JobId> = self.requests.launchers.keys().copied().filter(|job| waits(*job)).collect();
+        self.tell_launchers(|job, _| waiting.contains(&job));
+    }
+
+    fn tell_launchers(&mut self, is_told: impl Fn(JobId, &Launcher) -> bool) {
         for (job, launcher) in &mut self.requests.launchers {
-            if launcher.due().is_some_and(|due| due <= now) {
+            if !launcher.is_answered && is_told(*job, launcher) {
                 launcher.is_answered = true;
                 self.actions.push_back(Action::Answer(launcher.request, Ok(Outcome::Job(*job))));
             }

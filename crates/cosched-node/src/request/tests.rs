@@ -259,6 +259,24 @@ fn a_launcher_hears_that_its_job_waits_and_takes_it_along_when_it_ends() {
 }
 
 #[test]
+fn a_launcher_hears_at_once_that_its_job_waits_for_a_time_or_a_job() {
+    let mut lab = Lab::new();
+    let first = lab.running();
+    let after = vec![cosched_cluster::wire::AfterAsk { job: first.0, ok: false }];
+    let later = cosched_cluster::wire::TermsAsk { begin_ms: Some(1_000_100_000), ..Default::default() };
+    let last = cosched_cluster::wire::TermsAsk { after, ..Default::default() };
+    for (n, terms) in [(2, later), (3, last)] {
+        let job = Box::new(JobAsk { terms, ..ask() });
+        let said = lab.ask(USER, Request::Submit { owner: USER, job, has_process: true });
+        assert!(
+            matches!(said[..], [Action::Answer(RequestId(request), Ok(Outcome::Job(_)))] if request == n),
+            "{said:?}"
+        );
+    }
+    assert_eq!(lab.run(10 * S), [], "once");
+}
+
+#[test]
 fn what_cannot_begin_is_told_to_its_launcher() {
     let mut lab = Lab::new();
     let begun = lab.ask(USER, submit(true));
@@ -440,6 +458,24 @@ fn what_an_administrator_has_suspended_runs_to_its_end() {
     assert_eq!(node.kills_at(ID), Some(latest), "asking again does not put it off");
     node.request(at(2 * S), ADMIN, RequestId(3), kill(None));
     assert_eq!(node.kills_at(ID), None, "whoever suspended it knows what he does");
+}
+
+#[test]
+fn only_an_administrator_puts_off_an_end_that_was_set() {
+    let mut node = with(LEAD, true, true);
+    let after = |s, ms: u64| Some(at(s * S).steady + ms * 1_000_000);
+    for (s, by, grace_ms, kills_at) in [
+        (1, ADMIN, Some(5000), after(1, 5000)),
+        (2, USER, None, after(1, 5000)),
+        (3, USER, Some(99_000), after(1, 5000)),
+        (4, USER, Some(500), after(4, 500)),
+        (4, ADMIN, Some(7000), after(4, 7000)),
+        (5, ADMIN, None, None),
+    ] {
+        let how = KillHow { signal: 15, grace_ms };
+        node.request(at(s * S), by, RequestId(s), Request::Kill { job: ID, how, here: true });
+        assert_eq!(node.kills_at(ID), kills_at, "after {s} s");
+    }
 }
 
 #[test]

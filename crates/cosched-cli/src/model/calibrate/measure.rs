@@ -156,7 +156,7 @@ impl Tools {
         let page = crowded_page()?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), page.as_raw_fd());
         let mut line = self.ping(way);
-        line.environment.extend(plan.environment(Some(&path)));
+        line.environment.extend(plan.environment(Some(&path), &[]));
         line.one_cpu = true;
         json(signals, &line)
     }

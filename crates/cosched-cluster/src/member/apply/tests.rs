@@ -424,6 +424,23 @@ fn a_job_that_an_administrator_has_suspended_ends_within_the_usual_time() {
 }
 
 #[test]
+fn only_an_administrator_puts_off_an_end_that_was_set() {
+    let mut cluster = Cluster::with(job("a", 1));
+    for (by, grace_ms, in_force) in [
+        (ROOT, Some(5000), Some(5000)),
+        (USER, None, Some(5000)),
+        (USER, Some(99_000), Some(5000)),
+        (USER, Some(40), Some(40)),
+        (ROOT, Some(9000), Some(9000)),
+        (ROOT, None, None),
+        (USER, Some(99_000), Some(99_000)),
+    ] {
+        cluster.asks(by, Ask::Kill { job: 1, how: KillHow { signal: 15, grace_ms } }).unwrap();
+        assert_eq!(cluster.job().kill_how.unwrap().grace_ms, in_force, "{by:?}, {grace_ms:?}");
+    }
+}
+
+#[test]
 fn who_ended_a_job_first_has_ended_it() {
     let mut cluster = Cluster::with(job("a", 1));
     let [polite, patient] = [Some(9), None].map(|grace_ms| KillHow { signal: 15, grace_ms });
