@@ -22,7 +22,7 @@ class Aio(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_cancelled_run_ends_its_job(self):
         with self.assertRaises(asyncio.TimeoutError):
-            await asyncio.wait_for(aio.run(["sh", "-c", "sleep 1000 & sleep 1000"], name="cancelled"), 1)
+            await asyncio.wait_for(aio.run(["sh", "-c", "sleep 1000 & sleep 1000"], name="cancelled"), 10)
         job = await aio.job("cancelled")
         self.assertEqual(await asyncio.wait_for(job.wait(), 60), -9)
 

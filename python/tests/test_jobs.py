@@ -40,7 +40,7 @@ class Run(unittest.TestCase):
     def test_a_time_limit_ends_the_whole_job(self):
         before = {job.id for job in cosched.jobs(all=True)}
         with self.assertRaises(subprocess.TimeoutExpired) as over:
-            cosched.run(["sh", "-c", "echo begun; sleep 1000 & sleep 1000"], timeout=1, capture_output=True)
+            cosched.run(["sh", "-c", "echo begun; sleep 1000 & sleep 1000"], timeout=10, capture_output=True)
         self.assertEqual(over.exception.output, b"begun\n")
         [job] = [job for job in cosched.jobs(all=True) if job.id not in before]
         self.assertTrue(job.ended or job.wait(timeout=60) is not None)

@@ -145,9 +145,7 @@ class Cast:
 
     def end_jobs(self):
         """Also those that an example has made; the queues are again as they were."""
-        if ids := re.findall(r'"id":(\d+)', self.lab.cosched("ps", "--json").stdout):
-            self.lab.cosched("kill", "-9", *ids)
-            self.lab.cosched("wait", *ids)
+        self.lab.end_jobs()
         self.lab.cosched("queues", "set", str(self.home / "cosched.toml"))
         self.jobs.clear()
 

@@ -118,8 +118,14 @@ class Lab:
             except OSError:  # It has ended meanwhile.
                 pass
 
+    def end_jobs(self):
+        if ids := re.findall(r'"id":(\d+)', self.cosched("ps", "--json").stdout):
+            self.cosched("kill", "-9", *ids)
+            self.cosched("wait", *ids)
+
     def end(self):
         if self.daemon:
+            self.end_jobs()
             self.daemon.terminate()
             try:
                 self.daemon.wait(20)

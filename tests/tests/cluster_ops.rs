@@ -306,11 +306,15 @@ fn every_node_tells_how_the_main_process_ended() {
     }
     let cluster = Cluster::met(2, "");
     let [first, second] = [0, 1].map(|n| cluster.node(n));
-    let run = ["run", "-d", "--nodes", "n1:1,n2:1", "--", "sh", "-c", "sleep 2; exit 6"];
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    let script = format!("until [ -e {} ]; do sleep 0.1; done; exit 6", go.display());
+    let run = ["run", "-d", "--nodes", "n1:1,n2:1", "--", "sh", "-c", &script];
     let id: u64 = stdout(&first.cosched(&run)).trim().parse().unwrap();
     assert!(is(second, id, JobState::Running), "{:?}", first.job(id));
     let mut rank = second.command("sleep").arg("600").spawn().unwrap();
     second.client().add_process(id, &ProcessRequest { pid: rank.id() as i32, start_ticks: None }).unwrap();
+    std::fs::write(&go, "").unwrap();
     let tells = |node: &Node| node.job(id).exit.is_some_and(|exit| exit.code == Some(6));
     assert!(wait_until(|| tells(first) && tells(second)), "{:?} {:?}", first.job(id).exit, second.job(id).exit);
     assert!(cluster.all_say(id, JobState::Running), "{:?}", second.job(id));

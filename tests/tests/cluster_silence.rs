@@ -57,6 +57,7 @@ fn links_that_are_cut_one_way_and_a_compacted_store_cost_no_job() {
     }
     let cluster = Cluster::met(2, "");
     let [first, second] = [0, 1].map(|n| cluster.node(n));
+    assert!(first.cosched(&["policy", "--node-dead-after", "5min"]).status.success());
     let (gang, own) = cluster.gang_and_own();
     let before = cluster.lone_pids(&[gang, own]);
     let is_silent = || {

@@ -324,7 +324,8 @@ fn a_corrupt_state_is_set_aside_with_a_message_and_the_rest_is_kept() {
     let journal = d.dir.path().join("state/journal");
     let mut bytes = std::fs::read(&journal).unwrap();
     let at = bytes.len() / 2;
-    bytes[at] ^= 0x20;
+    // Not the case of a letter, which a checksum's digits do not have.
+    bytes[at] ^= 1;
     std::fs::write(&journal, &bytes).unwrap();
     d.launch();
     let status = d.client().status().unwrap();

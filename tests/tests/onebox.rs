@@ -365,8 +365,10 @@ fn a_signal_does_the_same_with_queues_and_without() {
     }
     let [simple, queues] = ["", "[[queue]]\nname = \"day\"\n"].map(|more| {
         let d = Daemon::start(&with(more));
-        let id = d.detach(&["--", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]);
-        until_runs(&d, id);
+        let ready = d.dir.path().join("ready");
+        let script = format!("trap '' TERM; : >{}; while :; do sleep 0.1; done", ready.display());
+        let id = d.detach(&["--", "sh", "-c", &script]);
+        assert!(wait_until(|| ready.exists()));
         let kill = |args: &[&str]| {
             let out = d.cosched(&[&["kill"], args, &[&id.to_string()]].concat());
             assert!(out.status.success(), "{}", stderr(&out));

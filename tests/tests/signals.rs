@@ -201,8 +201,7 @@ fn what_becomes_a_daemon_stays_in_its_job_and_is_killed_with_it() {
     let id = line.split_whitespace().next().unwrap().to_owned();
     let out = place.cosched(&["suspend", &id]);
     assert!(out.status.success(), "{}", stderr(&out));
-    sleep(Duration::from_millis(300));
-    assert!(are_stopped(&pids));
+    assert!(wait_until(|| are_stopped(&pids)));
     let out = place.cosched(&["kill", &id, "--signal", "KILL"]);
     assert!(out.status.success(), "{}", stderr(&out));
     assert_eq!(job.launcher.wait().unwrap().code(), Some(137));

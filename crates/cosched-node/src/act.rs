@@ -100,8 +100,13 @@ impl Node {
             self.actions.push_back(Action::Signal { job: id, signal, why, asked: None });
             let most_ms = at_limit.and_then(|how| how.grace_ms);
             let grace_ms = grace_ms.filter(|_| signal != SIGKILL).into_iter().chain(most_ms).min();
-            // The member that plans has said whether a user may put it off.
-            self.kill_in(id, grace_ms, grace_ms.is_none());
+            // Of the member that plans only an administrator gets a longer time than the one before.
+            let is_longer = |earlier: u64| grace_ms.is_none_or(|ms| ms > earlier);
+            let puts_off = part.asked.and_then(|earlier| earlier.grace_ms).is_some_and(is_longer) && at_limit.is_none();
+            self.kill_in(id, grace_ms, puts_off);
+            if let Some(part) = self.parts.get_mut(&id) {
+                part.asked = asked;
+            }
         }
         self.close(id);
     }

@@ -9,7 +9,7 @@ use crate::auto::Watch;
 use crate::request::Outcome;
 use crate::types::{Action, Began, FoundPart, PartOf};
 use cosched_cluster::Moment;
-use cosched_cluster::wire::{Attempt, Exit};
+use cosched_cluster::wire::{Attempt, Exit, KillHow};
 use cosched_core::{JobId, Time};
 
 /// How long a part without processes waits for a launcher to report the main process's exit status, in nanoseconds.
@@ -33,6 +33,8 @@ pub(crate) struct Part {
     asleep: bool,
     /// When the processes that are left after a polite signal are killed.
     kill_at: Option<Time>,
+    /// How it was to end by the last plan that said so.
+    pub(crate) asked: Option<KillHow>,
     /// When it counts as over, or as without processes, unless an event comes first.
     end_at: Option<Time>,
 }
@@ -48,6 +50,7 @@ impl Part {
             told_empty: Some(false),
             asleep: false,
             kill_at: None,
+            asked: None,
             end_at: None,
         }
     }

@@ -76,7 +76,7 @@ pub(crate) fn record(context: &Context, options: &Record) -> Result<u8, Failure>
     let target = Target::prepare(&options.output).map_err(of_record)?;
     let scratch = Scratch::make(options.scratch.as_deref())?;
     let environment = [
-        ("LD_PRELOAD", preload(&library, &[])),
+        ("LD_PRELOAD", preload(&library)),
         ("COSCHED_RECORD_DIR", scratch.path().into()),
         ("COSCHED_RECORD_LIMIT", options.limit.to_string().into()),
     ];

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Until then pauses are short: a chain of short jobs waits for each of them.
+const SHORT_WAIT: Duration = Duration::from_secs(2);
 /// If the daemon is away for less than this, the user is not told.
 const AWAY_MIN: Duration = Duration::from_secs(5);
 /// A daemon that is away for this long is not expected back: longer than any maintenance of a machine that is not restarted.
@@ -45,7 +47,7 @@ pub(crate) fn wait(
     if job.state != JobState::Waiting {
         return Ok(Placed::At(Box::new(job)));
     }
-    let (mut told, mut pause) = (None, PAUSE_MIN);
+    let (begun, mut told, mut pause) = (Instant::now(), None, PAUSE_MIN);
     let (mut away, mut told_away) = (None::<Instant>, false);
     while job.state == JobState::Waiting {
         if told != job.waits_for {
@@ -55,7 +57,9 @@ pub(crate) fn wait(
         }
         client.disconnect();
         std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE_MAX);
+        if begun.elapsed() > SHORT_WAIT {
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
         let signal = signals.next().map(|signal| signal.number);
         if signal.is_some() || gate.ended().is_some() {
             return Ok(Placed::Never(signal));

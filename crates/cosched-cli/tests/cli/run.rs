@@ -205,8 +205,10 @@ fn the_job_goes_on_when_the_daemon_dies_and_its_end_is_told_to_the_next_one() {
 fn without_any_daemon_left_the_exit_code_is_still_the_commands() {
     let place = Place::new();
     let fake = Fake::start(&place.socket);
-    let (mut child, _stdout) = start_ready(&place, &["run", "--", "sh", "-c", "echo ready; sleep 0.3; exit 9"]);
+    let script = format!("echo ready; until [ -e {} ]; do sleep 0.05; done; exit 9", place.path("go").display());
+    let (mut child, _stdout) = start_ready(&place, &["run", "--", "sh", "-c", &script]);
     drop(fake);
+    std::fs::write(place.path("go"), "").unwrap();
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!(ended(&mut child).code(), Some(9));

@@ -30,16 +30,26 @@ struct Waiting {
     about: Option<About>,
 }
 
-/// A state of a job on this node of which only the newest report counts: which, and the job.
-type About = (u8, u64);
+/// What a report of the node itself is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Sleep,
+    Dropped,
+    Processes,
+    Memory,
+    Choice,
+}
+
+/// A state of a job on this node of which only the newest report counts.
+type About = (State, u64);
 
 fn about(ask: &Ask) -> Option<About> {
     match ask {
-        Ask::Asleep { job, .. } | Ask::Awake { job, .. } => Some((0, *job)),
-        Ask::Dropped { job, .. } => Some((1, *job)),
-        Ask::Empty { job, .. } | Ask::Occupied { job, .. } => Some((2, *job)),
-        Ask::Memory { job, .. } => Some((3, *job)),
-        Ask::Choice { job, .. } => Some((4, *job)),
+        Ask::Asleep { job, .. } | Ask::Awake { job, .. } => Some((State::Sleep, *job)),
+        Ask::Dropped { job, .. } => Some((State::Dropped, *job)),
+        Ask::Empty { job, .. } | Ask::Occupied { job, .. } => Some((State::Processes, *job)),
+        Ask::Memory { job, .. } => Some((State::Memory, *job)),
+        Ask::Choice { job, .. } => Some((State::Choice, *job)),
         _ => None,
     }
 }
@@ -75,8 +85,12 @@ impl Outbox {
     /// for long need no more memory than the jobs that they are about.
     pub(super) fn report(&mut self, settings: &Settings, now: Moment, ask: Ask) {
         let about = about(&ask);
-        // Also one that is being written: what was written shows in the store, and no user waits for its answer.
-        self.queue.retain(|waiting| about.is_none() || waiting.about != about);
+        // A job that was dropped sleeps on when it wakes: that it slept before counts.
+        let dropped = about.filter(|(state, _)| *state == State::Sleep).map(|(_, job)| (State::Dropped, job));
+        let dropped = self.queue.iter().rev().find(|waiting| dropped.is_some() && waiting.about == dropped);
+        let kept = dropped.map_or(0, |waiting| waiting.sequence);
+        // Also one that is being written goes: what was written shows in the store, and no user waits for its answer.
+        self.queue.retain(|waiting| about.is_none() || waiting.about != about || waiting.sequence < kept);
         let request = Request { origin: settings.name.clone(), by: None, at_ns: now.wall.0, ask };
         self.push(encode(&request), false, about);
     }
@@ -295,6 +309,22 @@ mod tests {
         let last = outbox.last;
         outbox.found_written(&settings, Some(&asked(7, last - 1, 20)));
         assert_eq!(outbox.queue.len(), 1, "what was written is not written again");
+    }
+
+    #[test]
+    fn that_a_dropped_job_slept_is_reported_although_it_wakes() {
+        let (settings, now) = (settings("n0", 7), Moment::default());
+        let mut outbox = Outbox::default();
+        let [asleep, dropped, awake] = [
+            Ask::Asleep { job: 1, attempt: 0 },
+            Ask::Dropped { job: 1, attempt: 0 },
+            Ask::Awake { job: 1, attempt: 0 },
+        ];
+        for ask in [&awake, &asleep, &dropped, &awake, &asleep, &awake] {
+            outbox.report(&settings, now, ask.clone());
+        }
+        let asks = outbox.queue.iter().map(|waiting| decode::<Request>(&waiting.bytes).unwrap().ask);
+        assert_eq!(asks.collect::<Vec<_>>(), [asleep, dropped, awake]);
     }
 
     #[test]

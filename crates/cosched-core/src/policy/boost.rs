@@ -11,7 +11,8 @@
 //! is not a candidate accumulates none. The tolerance of a job is `tolerance_ppm` of its part of `fair_over_ns`. A candidate
 //! whose lag is above its tolerance is boosted before all others until it has caught up; a job that is ahead by more than
 //! its tolerance is not boosted before one that is not, nor ends the quantum of one that is not: after each quantum of a job with
-//! a large share it would be held for a moment that it is not owed. DCS is the same machine, but there the arrival of a message chooses
+//! a large share it would be held for a moment that it is not owed. Who is owed what is forgotten when the boosted job uses no CPU
+//! time for some quanta. DCS is the same machine, but there the arrival of a message chooses
 //! ([`Booster::arrived`]), and the periodic call only ends a boost that must end and helps jobs that are behind.
 //!
 //! Bound. When the boosted job gets the CPUs: a job that is always a candidate beside n − 1 others, with the part f of
@@ -32,6 +33,9 @@ const PPM: i128 = 1_000_000;
 /// The largest use of CPU time between two calls: 1000 CPUs for an hour. A counter that jumps further is wrong, and lags stay far
 /// from overflow.
 const USED_NS_MAX: u64 = 1000 * 3600 * 1_000_000_000;
+
+/// After this number of quanta in which the boosted job used no CPU time, no job is owed any. Its CPU time may be known only each 50 ms.
+const IDLE_QUANTA: u64 = 5;
 
 /// The parameters of boosting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +119,8 @@ struct Account {
     share: u32,
     /// CPU time since the previous call.
     used_ns: u64,
+    /// For how long it has been boosted since it used any.
+    idle_ns: u64,
 }
 
 impl Account {
@@ -204,6 +210,16 @@ impl Booster {
         }
     }
 
+    /// A boosted job that leaves the CPUs idle would wait for what it is owed, and all others for it.
+    fn forgive(&mut self, elapsed_ns: u64) {
+        let Some((place, _)) = self.boosted() else { return };
+        let boosted = &mut self.accounts[place];
+        boosted.idle_ns = if boosted.used_ns > 0 { 0 } else { boosted.idle_ns.saturating_add(elapsed_ns) };
+        if boosted.idle_ns >= self.config.quantum_ns.saturating_mul(IDLE_QUANTA) {
+            self.accounts.iter_mut().for_each(|account| account.lag_ns = 0);
+        }
+    }
+
     fn boosted(&self) -> Option<(usize, Held)> {
         let held = self.held?;
         self.accounts.iter().position(|a| a.job == held.job).map(|place| (place, held))
@@ -257,6 +273,7 @@ impl Booster {
         let fair_ns = self.config.fair_over_ns.max(1);
         let elapsed_ns = self.last.map_or(0, |last| now - last).min(fair_ns);
         self.last = Some(now);
+        self.forgive(elapsed_ns);
         for (account, view) in self.accounts.iter_mut().zip(table) {
             account.lag_ns -= (i128::from(account.lag_ns) * i128::from(elapsed_ns) / i128::from(fair_ns)) as i64;
             account.candidate = matches!(view.endpoint, Endpoint::Computing | Endpoint::Served);
@@ -277,7 +294,16 @@ impl Booster {
             let at = found.map_or(self.accounts.len(), |at| place + at);
             if found.is_none() {
                 let (job, cpu_ns, share) = (view.job, view.cpu_ns, view.share.max(1));
-                let new = Account { job, cpu_ns, lag_ns: 0, tolerance_ns: 0, candidate: false, share, used_ns: 0 };
+                let new = Account {
+                    job,
+                    cpu_ns,
+                    lag_ns: 0,
+                    tolerance_ns: 0,
+                    candidate: false,
+                    share,
+                    used_ns: 0,
+                    idle_ns: 0,
+                };
                 self.accounts.push(new);
             }
             self.accounts.swap(place, at);
@@ -396,6 +422,21 @@ mod tests {
         }
         let had = rig.used[0] as f64 / rig.now.0 as f64;
         assert!((0.88..=0.92).contains(&had), "{had} of 0.9");
+    }
+
+    /// Eight CPUs; the first job is a candidate and uses none of them.
+    #[test]
+    fn one_that_uses_nothing_does_not_keep_the_cpus_from_others() {
+        let mut rig = Rig::new(BoostConfig::default(), 2);
+        let mut had_ms = 0;
+        for _ in 0..5000 {
+            rig.now = rig.now + MS;
+            rig.used[1] += if rig.current == Some(1) { 8 * MS } else { 0 };
+            let table = rig.table(&[C, C]);
+            rig.current = rig.booster.look(rig.now, rig.current, &table).candidate;
+            had_ms += u64::from(rig.current == Some(1));
+        }
+        assert!(had_ms > 2000, "{had_ms} ms of 5000");
     }
 
     #[test]

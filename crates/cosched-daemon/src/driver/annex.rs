@@ -82,7 +82,10 @@ impl Driver {
                 (format!("{} is no part of job {id}", path.display()), "It was never added, or was removed");
             return Err(not_found(what, why, format!("`cosched show --json {id}` lists its parts (`cgroups`).")));
         }
-        self.take_out(peer, id, &path)?;
+        let begun = Instant::now();
+        let taken = self.take_out(peer, id, &path);
+        self.move_times.add(peer.uid, begun);
+        taken?;
         self.view_job(id)
     }
 

@@ -479,6 +479,28 @@ fn only_an_administrator_puts_off_an_end_that_was_set() {
 }
 
 #[test]
+fn an_administrator_puts_an_end_off_by_way_of_the_planner_and_its_owner_does_not() {
+    let mut lab = Lab::new();
+    let id = lab.running();
+    let mut kill = |by, signal, grace_ms| {
+        lab.run(S);
+        lab.ask(by, Request::Kill { job: id, how: KillHow { signal, grace_ms }, here: false });
+        (at(lab.ns).steady, lab.node.kills_at(id))
+    };
+    let after = |from: Time, ms: u64| Some(from + ms * 1_000_000);
+    let (begun, first) = kill(ADMIN, 15, Some(50_000));
+    assert_eq!(first, after(begun, 50_000));
+    for (signal, grace_ms) in [(2, Some(50_000)), (15, Some(60_000)), (15, None), (1, None)] {
+        assert_eq!(kill(USER, signal, grace_ms).1, first, "{signal}, {grace_ms:?}");
+    }
+    let (now, longer) = kill(ADMIN, 15, Some(90_000));
+    assert_eq!(longer, after(now, 90_000));
+    let (now, sooner) = kill(USER, 15, Some(20_000));
+    assert_eq!(sooner, after(now, 20_000));
+    assert_eq!(kill(ADMIN, 15, None).1, None);
+}
+
+#[test]
 fn a_job_without_a_process_ends_when_it_is_asked_to() {
     let mut node = with(PartOf { lead: false, alike: true, ..LEAD }, false, false);
     node.request(at(S), USER, RequestId(1), Request::Kill { job: ID, how: TERM, here: false });
