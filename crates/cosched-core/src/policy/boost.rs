@@ -11,7 +11,7 @@
 //! is not a candidate accumulates none. The tolerance of a job is `tolerance_ppm` of its part of `fair_over_ns`. A candidate
 //! whose lag is above its tolerance is boosted before all others until it has caught up; a job that is ahead by more than
 //! its tolerance is not boosted before one that is not, nor ends the quantum of one that is not: after each quantum of a job with
-//! a large share it would be held for a moment that it is not owed. Who is owed what is forgotten when the boosted job uses no CPU
+//! a large share it would be held for a moment that it is not owed. All lags are forgotten when the boosted job uses no CPU
 //! time for some quanta. DCS is the same machine, but there the arrival of a message chooses
 //! ([`Booster::arrived`]), and the periodic call only ends a boost that must end and helps jobs that are behind.
 //!
