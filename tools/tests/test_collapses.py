@@ -5,10 +5,11 @@ import pathlib
 import re
 import sys
 import unittest
+import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "experiments/collapses"
-NAMES = ("cases", "runner", "report")
+NAMES = ("cases", "runner", "report", "picture")
 
 
 def load():
@@ -27,7 +28,7 @@ def load():
                 sys.modules[name] = module
 
 
-cases, runner, report = load()
+cases, runner, report, picture = load()
 
 
 def runs(*seconds, cut=0):
@@ -71,6 +72,16 @@ class Report(unittest.TestCase):
         self.assertEqual(found["arms"]["default"]["median_s"], 12.2)
         self.assertIsNone(found["arms"]["auto"]["median_s"])
         self.assertIn("(1 of 4 > ", report.ratio(found["arms"]["default"]))
+
+    def test_the_picture_has_the_rows_in_which_plain_linux_loses_most(self):
+        case = self.kept(plain=runs(8.0), default=runs(4.4), remedy=runs(2.0))
+        worse = self.kept(plain=runs(cut=1), default=runs(4.0))
+        kept = {"a-2": case, "a-4": {**worse, "title": "<4>"}, "b": {**case, "title": "b"}, "c": {**case, "title": "c"}, "d": {**self.kept(plain=runs(4.0)), "title": "none"}}
+        self.assertEqual([row["title"] for row in picture.telling(kept)], ["<4>", "b", "c"])
+        root = xml.etree.ElementTree.fromstring(picture.svg(kept))
+        texts = [at.text for at in root.iter("{http://www.w3.org/2000/svg}text")]
+        for wanted in ("<4>", "more than 22 × (ended)  plain Linux", "1.00 ×  cosched, no options", "2.00 ×  plain Linux", "0.50 ×  the thread's remedy"):
+            self.assertIn(wanted, texts)
 
     def test_a_run_without_end_has_no_median(self):
         found = self.kept(plain=runs(cut=1), default=runs(4.0))
