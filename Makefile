@@ -46,8 +46,8 @@ test: ## all checks and tests
 	trap 'kill $$first 2>/dev/null' EXIT; trap 'exit 130' INT TERM; \
 	tools/setup test || exit; wait $$first; trap - EXIT; exec tools/test
 
-fuzz: ## INPUTS=10000000 damaged inputs for each reader of what strangers send (fuzz/; cargo-fuzz has the same targets)
-	@COSCHED_FUZZ_INPUTS=$(or $(INPUTS),10000000) $(CARGO) test --profile fuzz --quiet -p cosched-daemon -p cosched-cli --test fuzz -- --nocapture
+fuzz: ## INPUTS=10000000 damaged inputs for each reader of what others have written (fuzz/; cargo-fuzz has the same targets)
+	@COSCHED_FUZZ_INPUTS=$(or $(INPUTS),10000000) $(CARGO) test --profile fuzz --quiet -p cosched-daemon -p cosched-cli -p cosched-sim --test fuzz -- --nocapture
 
 swarm: ## simulate clusters with faults, a seed after the other, for SECONDS=60 (docs/swarm.md); SWARM='--seed 17 --verbose' and so on
 	@$(CARGO) build --release --quiet -p cosched-swarm

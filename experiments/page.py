@@ -1,4 +1,7 @@
-"""A report in Markdown, and the same with its charts in one file, in the frame of cosched's own reports (decision 0074)."""
+#!/usr/bin/env python3
+"""A report in Markdown, and the same with its charts in one file, in the frame of cosched's own reports (decision 0074).
+
+Run as a program it puts the published pages into the frame as it is now (web/dist/report.html); `npm run build` does so."""
 
 import itertools
 import json
@@ -42,7 +45,16 @@ def html(markdown, charts):
     # A chart stands where the text is a link to it.
     shown = [{"chart": named[block["text"]]} if block.get("text") in named else block for block in rest]
     data = json.dumps({"title": title["heading"], "below": "", "blocks": shown}, ensure_ascii=False).replace("<", "\\u003c")
+    return framed(data)
+
+
+def framed(data):
     return (shared.ROOT / "web/dist/report.html").read_text().replace(PLACE, data, 1)
+
+
+def data_of(text):
+    """What a page shows, as it stands in it."""
+    return text.split('id="report">')[1].split("</script>")[0]
 
 
 def blocks(markdown):
@@ -68,3 +80,8 @@ def table(rows):
 def plain(text):
     """Without Markdown's marks."""
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|\*\*|`", lambda found: found[1] or "", text.removeprefix("- ")).split())
+
+
+if __name__ == "__main__":
+    for published in sorted((shared.ROOT / "experiments").glob("*/page.html")):
+        published.write_text(framed(data_of(published.read_text())))

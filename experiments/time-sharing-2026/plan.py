@@ -34,6 +34,7 @@ def malleable(*more):
 BASE, BEST = "EASY", "malleable"
 POLICIES = {
     BASE: ["--policy", "easy"],
+    "EASY, fair share": ["--policy", "easy", "--event-order", "all", "--fair-share", "24h,24h"],
     "conservative": ["--policy", "conservative"],
     BEST: malleable(),
     "malleable, 1 % serial": malleable("--serial", "0.01"),

@@ -1,5 +1,7 @@
 """The report in Markdown, made of results.json's content and published.toml."""
 
+import pathlib
+
 import figures
 import plan
 
@@ -33,7 +35,7 @@ def text(found, published):
         parts.append(figure3(found["figure3"][grain], grain))
     for grain, load in found["best_load"].items():
         parts.append(exhibits(found["exhibits"][f"{grain}/{load}"], grain, load))
-    parts += [other_loads(found), grain_sweep(found), statements(found, published), length_check(found)]
+    parts += [(pathlib.Path(__file__).parent / "conjecture.md").read_text(), other_loads(found), grain_sweep(found), statements(found, published), length_check(found)]
     return "\n".join(parts)
 
 
@@ -105,7 +107,7 @@ start, while the queue is not empty. The paper says neither how long its job lis
 
 def exhibits(exhibit, grain, load):
     return f"## Figures 4, 5 and Tables 4, 5: grain {grain}, load {load:g}\n\n" + "\n".join([
-        figure4(exhibit["figure4"], grain), figure5(exhibit["figure5"], grain), table4(exhibit["table4"]), table5(exhibit["table5"]),
+        figure4(exhibit["figure4"], grain), figure5(exhibit["figure5"], grain), table4(exhibit["table4"], grain), table5(exhibit["table5"], grain),
     ])
 
 
@@ -115,7 +117,7 @@ def figure4(workloads, grain):
     for strategy in plan.STRATEGIES:
         cells = [show(workloads[workload][strategy][part]) for workload in workloads for part in ("response", "wait")]
         lines.append([strategy, *cells])
-    links = "".join(f"[{figures.title4(workload, grain)}](page.html)\n\n" for workload in workloads)
+    links = "".join(link(figures.title4(workload, grain)) for workload in workloads)
     return f"### Figure 4: response and wait in it, s\n\n{links}" + rows(head, lines)
 
 
@@ -128,14 +130,18 @@ def figure5(strategies, grain):
     return f"### Figure 5: skewness, WL4, s\n\n[{figures.title5(grain)}](page.html)\n\n" + rows(head, lines)
 
 
-def table4(columns):
+def table4(columns, grain):
     head = ["strategy", *(f"{column['column']['workload']} MPL {column['column']['mpl']}" for column in columns)]
-    return "### Table 4: change of the response with respect to MPL 2, paper / simulated\n\n" + side_by_side(head, columns, True)
+    return "### Table 4: change of the response with respect to MPL 2, paper / simulated\n\n" + link(figures.title_table4(grain)) + side_by_side(head, columns, True)
 
 
-def table5(columns):
-    return "### Table 5: response relative to the base costs (WL5), paper / simulated\n\n" + side_by_side(
+def table5(columns, grain):
+    return "### Table 5: response relative to the base costs (WL5), paper / simulated\n\n" + link(figures.title_table5(grain)) + side_by_side(
         ["strategy", *(column["column"] for column in columns)], columns, False)
+
+
+def link(title):
+    return f"[{title}](page.html)\n\n"
 
 
 def side_by_side(head, columns, signed):

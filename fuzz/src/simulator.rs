@@ -2,11 +2,13 @@
 //! does not give the same value.
 
 use cosched_sim::batch::{
-    BatchJob, EventOrder, Failures, Filter, Malleable, Oversubscribe, Policy, Sharing, SoftGang, Source, simulate,
-    simulate_decided, simulate_failing, simulate_shared, summarise,
+    BatchJob, EventOrder, Failures, Filter, Malleable, Oversubscribe, Policy, RoundRobin, Sharing, SoftGang, Source,
+    simulate, simulate_decided, simulate_failing, simulate_shared, summarise,
 };
 use cosched_sim::general::{Config, ProgramJob, Work, simulate_on};
 use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
+use cosched_sim::program::Program;
+use cosched_sim::sweep::{Description, Plan};
 use cosched_sim::workload::batsim::{read_batsim, read_batsim_described, read_batsim_programs, write_batsim};
 use cosched_sim::workload::outages::read_outages;
 use cosched_sim::workload::stats::Collector;
@@ -38,11 +40,25 @@ pub fn swf(data: &[u8]) {
     }
     for sharing in [
         Sharing::SoftGang(SoftGang { rows: 3, slot_us: 10_000, switch_us: 100 }),
+        Sharing::RoundRobin(RoundRobin { rows: 3, slot_us: 1_000_000_000_000, switch_us: 1_000_000 }),
         Sharing::Oversubscribe(Oversubscribe { rows: 2, speed: 0.9 }),
         Sharing::Malleable(Malleable { part: 0.5, least: 0.5, most: 2.0, serial: 0.1, resize_us: 1_000_000, seed: 1 }),
     ] {
         summarise(&jobs, 64, &simulate_shared(&jobs, 64, &sharing));
     }
+}
+
+/// A sweep's description as TOML.
+pub fn sweep(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(description) = toml::from_str::<Description>(text) else { return };
+    let _ = Plan::new(&description, &|strategy, nodes| Config::paper(Params::paper(strategy, nodes.unwrap_or(32))));
+}
+
+/// A program's text: reader and writer.
+pub fn program(data: &[u8]) {
+    let Some(program) = std::str::from_utf8(data).ok().and_then(|text| text.parse::<Program>().ok()) else { return };
+    assert_eq!(program.to_string().parse::<Program>(), Ok(program));
 }
 
 /// A job list: reader and writer.
@@ -106,7 +122,7 @@ fn platform(data: &[u8], read: fn(&str) -> Result<Platform, PlatformError>) {
         return;
     }
     let program = std::sync::Arc::new("compute 1us; exchange 1d 1kB; barrier".parse().unwrap());
-    let _: &std::sync::Arc<cosched_sim::program::Program> = &program;
+    let _: &std::sync::Arc<Program> = &program;
     let job = ProgramJob {
         arrival_ns: 0,
         tasks: hosts,

@@ -245,6 +245,18 @@ class Arrow(unittest.TestCase):
         self.assertEqual(table["id"].to_pylist(), [*range(30)], "the memory lives as long as its users")
 
     @needs("pandas")
+    def test_a_comparison_is_taken_without_a_copy(self):
+        import pyarrow
+
+        found = sim.compare(["GS", "SB"], "WL1", nodes=8, seeds=2, count=10, mean_exec_s=1)
+        table, again, frame = found.to_arrow(), pyarrow.table(found), found.to_pandas()
+        numbers = [field.name for field in table.schema if pyarrow.types.is_floating(field.type) and table[field.name].null_count == 0]
+        self.assertGreater(len(numbers), 3)
+        address = [{name: one[name].chunk(0).buffers()[1].address for name in numbers} for one in (table, again)]
+        self.assertEqual(address[0], address[1], "both are the simulator's memory")
+        self.assertEqual({name: frame[name].to_numpy().__array_interface__["data"][0] for name in numbers}, address[0])
+
+    @needs("pandas")
     def test_pandas_takes_numbers_without_a_copy(self):
         result = sim.simulate(jobs(), strategy="GS", nodes=8)
         frame = result.to_pandas()

@@ -8,9 +8,11 @@ import io
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -104,6 +106,26 @@ class Magic(unittest.TestCase):
         self.assertEqual(self.cell("--cpus 1 -- sh -e", "echo $((6 * 7))"), ("42\n", ""))
         with self.assertRaises(subprocess.CalledProcessError):
             self.cell("-- sh", "exit 3")
+
+    def test_interrupting_the_kernel_kills_the_job(self):
+        over = threading.Event()
+
+        def interrupt():
+            while not any(job.name == "endless" and job.state == "running" for job in cosched.jobs()):
+                if over.wait(0.05):
+                    return
+            # As the kernel does: the signal interrupts the main thread.
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                self.cell("--name endless -- sh", "exec sleep 300")
+        finally:
+            over.set()
+            thread.join()
+        cosched.job("endless").wait(timeout=30)
 
 
 @needs_daemon

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
+import { illegible, nearest } from "./colours.mjs";
 
 const { chromium } = createRequire(process.env.NODE_PATH + "/")("playwright-core");
 const DIST = fileURLToPath(new URL("../../web/dist/", import.meta.url));
@@ -92,6 +93,14 @@ try {
     const worst = Object.entries(await page.evaluate(() => contrasts)).sort((a, b) => a[1].contrast - b[1].contrast)[0];
     assert.ok(worst[1].contrast >= 4.5, `${colorScheme}: job ${worst[0]}: ${worst[1].contrast}`);
     console.log(`   ${colorScheme}: labels of 24 jobs, dim to bright, have a contrast of at least ${worst[1].contrast.toFixed(2)} to 1`);
+    const chips = await page.locator("tr.job .chip").evaluateAll((all) => [...new Set(all.map((chip) => getComputedStyle(chip).backgroundColor))]);
+    const [distance, ...pair] = nearest(chips);
+    assert.ok(chips.length === 8 && distance >= 15, `${chips.length} colours; ${distance} between ${pair}`);
+    for (const width of [400, 700, 1100, 1600, 2500]) {
+      await page.setViewportSize({ width, height: 900 });
+      assert.deepEqual(await page.evaluate(illegible), [], `${colorScheme}, ${width} px`);
+    }
+    console.log(`   ${colorScheme}: jobs' colours differ by at least ${distance.toFixed(0)} (${pair[0]}); texts and edges have contrast from 400 to 2500 px`);
     await page.close();
   }
 
@@ -115,10 +124,10 @@ try {
     perFrame.push((busyNow - busy) / (framesNow - frames));
     [busy, frames] = [busyNow, framesNow];
   }
-  const median = perFrame.sort((a, b) => a - b)[5];
-  // Half of 1/30 s where nothing else runs; what runs beside this test makes CPU time longer.
-  assert.ok(median > 0 && median < 1 / 15, `a frame takes ${median} s`);
-  console.log(`   200 jobs on 64 CPUs: a frame is ${Math.round(100 * median * 30)} % of what 30 a second allow`);
+  // Half of 1/30 s where nothing else runs. What runs beside this test makes CPU time longer, so the quarter counts that was disturbed least.
+  const frame = perFrame.sort((a, b) => a - b)[2];
+  assert.ok(frame > 0 && frame < 1 / 30, `a frame takes ${frame} s`);
+  console.log(`   200 jobs on 64 CPUs: a frame is ${Math.round(100 * frame * 30)} % of what 30 a second allow`);
   await full.close();
 
   // Counts that grow by the clock, as the daemon's do: what is shown is their growth, whenever the page asks.

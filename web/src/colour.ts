@@ -1,7 +1,7 @@
-// A job's colour: eight that colour-blind people can distinguish (Okabe and Ito), then the same with
-// stripes.
+// A job's colour: eight that colour-blind people can distinguish (six of Okabe and Ito's; the other two of theirs are black, and a yellow that
+// white hides), then the same with stripes.
 
-const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7b6fd0"];
+const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#808040", "#9059ff"];
 
 export function colour(id: number): string {
   return PALETTE[id % PALETTE.length] ?? "#888";

@@ -139,6 +139,12 @@ pub(crate) struct PartOf {
     pub(crate) lead: bool,
     /// It is to end, or its main process has ended: it is over as soon as no process is left on this node.
     pub(crate) closing: bool,
+    /// Its processes were told to end; those that are left this number of milliseconds after a start of the daemon are killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) grace_ms: Option<u64>,
+    /// That time by the last plan that said how it was to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) planned_ms: Option<u64>,
     /// The incarnation of the cluster's store in which it began; 0 if unknown.
     #[serde(default)]
     pub(crate) tree: u64,
@@ -147,8 +153,24 @@ pub(crate) struct PartOf {
     pub(crate) alike: bool,
 }
 
+impl PartOf {
+    pub(crate) fn kept(of: &cosched_node::PartOf, spans: bool) -> PartOf {
+        let cosched_node::PartOf { attempt, tree, lead, alike, closing, grace_ms, planned_ms, decided: _ } = *of;
+        PartOf { attempt, spans, lead, closing, grace_ms, planned_ms, tree, alike }
+    }
+}
+
 /// The part of a job from the time before each machine was a cluster of one.
-pub(crate) const ALONE: PartOf = PartOf { attempt: 0, spans: false, lead: true, closing: false, tree: 0, alike: false };
+pub(crate) const ALONE: PartOf = PartOf {
+    attempt: 0,
+    spans: false,
+    lead: true,
+    closing: false,
+    grace_ms: None,
+    planned_ms: None,
+    tree: 0,
+    alike: false,
+};
 
 /// The origin of a job that existed before it became one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -189,7 +189,7 @@ fields! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Origin, PartOf, Record, Settings, example};
+    use crate::record::{ALONE, Origin, PartOf, Record, Settings, example};
 
     /// A record with a value in every field.
     fn full() -> Record {
@@ -202,7 +202,7 @@ mod tests {
         record.waiting = Some(api::JobWaiting { spin_us: Some((1, 2)), ..waiting });
         record.nodes = vec![api::NodeResources { name: "a".to_owned(), cpus: Some(2), ..Default::default() }];
         record.origin = Some(Origin { v2: "/a".to_owned(), cpu: None, memory: Some("/b".to_owned()), pids: None });
-        record.part = Some(PartOf { attempt: 1, spans: false, lead: true, closing: false, tree: 5, alike: false });
+        record.part = Some(PartOf { attempt: 1, tree: 5, ..ALONE });
         record
     }
 

@@ -71,6 +71,8 @@ impl Node {
             lead,
             alike,
             closing: job.closing,
+            grace_ms: None,
+            planned_ms: None,
             decided: job.decided,
         };
         self.parts.insert(id, Part::new(self.now, of));
@@ -102,11 +104,11 @@ impl Node {
             let grace_ms = grace_ms.filter(|_| signal != SIGKILL).into_iter().chain(most_ms).min();
             // Of the member that plans only an administrator gets a longer time than the one before.
             let is_longer = |earlier: u64| grace_ms.is_none_or(|ms| ms > earlier);
-            let puts_off = part.asked.and_then(|earlier| earlier.grace_ms).is_some_and(is_longer) && at_limit.is_none();
-            self.kill_in(id, grace_ms, puts_off);
+            let puts_off = part.of.planned_ms.is_some_and(is_longer) && at_limit.is_none();
             if let Some(part) = self.parts.get_mut(&id) {
-                part.asked = asked;
+                part.of.planned_ms = asked.and_then(|how| how.grace_ms);
             }
+            self.kill_in(id, grace_ms, puts_off);
         }
         self.close(id);
     }

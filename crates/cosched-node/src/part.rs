@@ -9,7 +9,7 @@ use crate::auto::Watch;
 use crate::request::Outcome;
 use crate::types::{Action, Began, FoundPart, PartOf};
 use cosched_cluster::Moment;
-use cosched_cluster::wire::{Attempt, Exit, KillHow};
+use cosched_cluster::wire::{Attempt, Exit};
 use cosched_core::{JobId, Time};
 
 /// How long a part without processes waits for a launcher to report the main process's exit status, in nanoseconds.
@@ -33,8 +33,6 @@ pub(crate) struct Part {
     asleep: bool,
     /// When the processes that are left after a polite signal are killed.
     kill_at: Option<Time>,
-    /// How it was to end by the last plan that said so.
-    pub(crate) asked: Option<KillHow>,
     /// When it counts as over, or as without processes, unless an event comes first.
     end_at: Option<Time>,
 }
@@ -50,7 +48,6 @@ impl Part {
             told_empty: Some(false),
             asleep: false,
             kill_at: None,
-            asked: None,
             end_at: None,
         }
     }
@@ -66,7 +63,8 @@ impl Part {
             (false, false) => (of.lead && !populated).then_some(now.steady + ENTER_GRACE_NS),
         };
         let told_empty = (!of.alike).then_some(false);
-        Part { has_begun, populated, told_empty, end_at, ..Part::new(now, of) }
+        let kill_at = of.grace_ms.map(|ms| after(now, ms));
+        Part { has_begun, populated, told_empty, kill_at, end_at, ..Part::new(now, of) }
     }
 
     pub(crate) fn is_news_of_sleep(&mut self, asleep: bool) -> bool {
@@ -76,6 +74,10 @@ impl Part {
     pub(crate) fn due(&self) -> Option<Time> {
         self.kill_at.into_iter().chain(self.end_at).min()
     }
+}
+
+fn after(now: Moment, ms: u64) -> Time {
+    now.steady + ms.saturating_mul(1_000_000)
 }
 
 impl Node {
@@ -148,19 +150,17 @@ impl Node {
     /// Processes that were told to end are killed by force after this grace time; never, if it is `None`. A time that an earlier request
     /// has set holds if it is sooner, unless this one may put it off.
     pub(crate) fn kill_in(&mut self, id: JobId, grace_ms: Option<u64>, puts_off: bool) {
-        let after = grace_ms.map(|ms| self.now.steady + ms.saturating_mul(1_000_000));
-        let begun = self.kills_at(id).filter(|_| !puts_off);
-        self.kill_at(id, after.into_iter().chain(begun).min());
-    }
-
-    /// Processes that were told to end are killed by force at this time; never, if it is `None`.
-    pub(crate) fn kill_at(&mut self, id: JobId, at: Option<Time>) {
-        if let Some(part) = self.parts.get_mut(&id) {
-            part.kill_at = at;
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        let begun = part.kill_at.filter(|_| !puts_off);
+        let at = grace_ms.map(|ms| after(self.now, ms)).into_iter().chain(begun).min();
+        if std::mem::replace(&mut part.kill_at, at) != at {
+            part.of.grace_ms = grace_ms.filter(|_| at.is_some());
+            self.actions.push_back(Action::Keep(id));
         }
     }
 
     /// When processes that were told to end are killed by force.
+    #[cfg(test)]
     pub(crate) fn kills_at(&self, id: JobId) -> Option<Time> {
         self.parts.get(&id)?.kill_at
     }
@@ -194,7 +194,8 @@ impl Node {
         for id in due {
             let Some(part) = self.parts.get_mut(&id) else { continue };
             if is_due(part.kill_at) {
-                part.kill_at = None;
+                (part.kill_at, part.of.grace_ms) = (None, None);
+                self.actions.push_back(Action::Keep(id));
                 self.actions.push_back(Action::KillRest(id));
             }
             if !is_due(part.end_at) {

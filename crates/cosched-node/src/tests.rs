@@ -21,8 +21,16 @@ pub(crate) fn node() -> Node {
 }
 
 const NOTHING: Decided = Decided { suspended_by: None, class: None, policy: None, share_permille: None };
-pub(crate) const LEAD: PartOf =
-    PartOf { attempt: 0, tree: 1, lead: true, alike: false, closing: false, decided: NOTHING };
+pub(crate) const LEAD: PartOf = PartOf {
+    attempt: 0,
+    tree: 1,
+    lead: true,
+    alike: false,
+    closing: false,
+    grace_ms: None,
+    planned_ms: None,
+    decided: NOTHING,
+};
 const FOLLOWER: PartOf = PartOf { lead: false, ..LEAD };
 const ALIKE: PartOf = PartOf { alike: true, ..FOLLOWER };
 
@@ -253,7 +261,7 @@ fn a_store_that_knows_no_job_ends_none_and_keeps_none_stopped() {
 #[test]
 fn what_a_polite_signal_has_left_is_ended() {
     let mut node = with(LEAD, true, true);
-    node.kill_at(ID, Some(at(5 * S).steady));
+    node.kill_in(ID, Some(5000), false);
     assert_eq!(after(&mut node, 4 * S), []);
     assert_eq!(after(&mut node, 5 * S), [Action::KillRest(ID)]);
     assert_eq!((after(&mut node, 6 * S), node.kills_at(ID)), (vec![], None));

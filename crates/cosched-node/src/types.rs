@@ -34,6 +34,10 @@ pub struct PartOf {
     pub alike: bool,
     /// The part is over as soon as it has no process.
     pub closing: bool,
+    /// Its processes were told to end; those that are left this number of milliseconds after a start of the daemon are killed.
+    pub grace_ms: Option<u64>,
+    /// That time by the last plan that said how it was to end.
+    pub planned_ms: Option<u64>,
     /// What administrators have decided about the job.
     pub decided: Decided,
 }

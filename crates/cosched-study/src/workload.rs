@@ -64,13 +64,31 @@ impl Source {
     /// # Errors
     /// If it cannot be read, or is not a workload.
     pub fn read(packed: impl Read, flops: Option<f64>, progress: &mut dyn FnMut(u64)) -> Result<Source, ReadError> {
+        let mut all = Vec::new();
+        let mut source = Source::stream(packed, flops, progress, &mut |_, record| all.push(*record))?;
+        if let Source::Swf { records, .. } = &mut source {
+            *records = all;
+        }
+        Ok(source)
+    }
+
+    /// As [`Source::read`], but a trace's records go to `take`, with the header as far as it has been read, and are not kept.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a workload.
+    pub fn stream(
+        packed: impl Read,
+        flops: Option<f64>,
+        progress: &mut dyn FnMut(u64),
+        take: &mut dyn FnMut(&SwfHeader, &Record),
+    ) -> Result<Source, ReadError> {
         let mut text = unpack(packed).map_err(ReadError::Packed)?;
         let mut start = Vec::new();
         (&mut text).take(PEEKED).read_to_end(&mut start).map_err(|error| SwfError::of_io(error, 0))?;
         let format = guess(&start);
         let text = Cursor::new(start).chain(text);
         Ok(match format {
-            Guess::Swf => read_trace(text, progress)?,
+            Guess::Swf => read_trace(text, progress, take)?,
             Guess::Jobs => Source::Jobs(read_jobs(text)?),
             Guess::Batsim => Source::Batsim(read_batsim(text, flops)?),
         })
@@ -150,18 +168,21 @@ pub fn generated(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
 /// The clock is read after this number of jobs.
 const STEPS: u64 = 1024;
 
-fn read_trace(text: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Source, SwfError> {
+fn read_trace(
+    text: impl BufRead,
+    progress: &mut dyn FnMut(u64),
+    take: &mut dyn FnMut(&SwfHeader, &Record),
+) -> Result<Source, SwfError> {
     let mut reader = SwfReader::new(text);
-    let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
-        records.push(record);
+        take(reader.header(), &record);
         let count = reader.report().records;
         if count.is_multiple_of(STEPS) {
             progress(count);
         }
     }
     let report = reader.report().clone();
-    Ok(Source::Swf { records, header: reader.header().clone(), report })
+    Ok(Source::Swf { records: Vec::new(), header: reader.header().clone(), report })
 }
 
 fn none_fits(cpus: u32) -> String {

@@ -4,7 +4,7 @@
 use crate::format::grouped;
 use crate::out::{EXIT_REFUSED, Failure, say};
 use crate::progress::Progress;
-use cosched_sim::workload::swf::ReadReport;
+use cosched_sim::workload::swf::{ReadReport, Record, SwfHeader};
 use cosched_study::workload::ReadError;
 pub(crate) use cosched_study::workload::Source;
 use std::fs::File;
@@ -32,10 +32,30 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
 
 /// Reads a workload in any format; reports skipped lines on standard error. With `strict`, an invalid line is a failure.
 pub(crate) fn read(path: &Path, flops: Option<f64>, strict: bool) -> Result<Source, Failure> {
+    checked(path, strict, |file, show| Source::read(file, flops, show))
+}
+
+/// As [`read`], as a trace whose records go to `take`, with the header as far as it has been read, and are not kept.
+pub(crate) fn stream(
+    path: &Path,
+    strict: bool,
+    mut take: impl FnMut(&SwfHeader, &Record),
+) -> Result<(SwfHeader, ReadReport), Failure> {
+    let source = checked(path, strict, |file, show| Source::stream(file, None, show, &mut take))?;
+    let (others, header, report) = source.into_trace();
+    others.iter().for_each(|record| take(&header, record));
+    Ok((header, report))
+}
+
+fn checked(
+    path: &Path,
+    strict: bool,
+    read: impl FnOnce(Box<dyn Read>, &mut dyn FnMut(u64)) -> Result<Source, ReadError>,
+) -> Result<Source, Failure> {
     let shown = path.display();
     let progress = Progress::new(false);
     let mut show = |count| progress.show(|| format!("cosched: reading: {} jobs", grouped(count)));
-    let source = Source::read(open(path)?, flops, &mut show).map_err(|error| match &error {
+    let source = read(open(path)?, &mut show).map_err(|error| match &error {
         ReadError::Packed(why) => {
             let what = format!("cannot read {shown}");
             Failure::explained(1, &what, &why.to_string(), "workloads are plain text or gzip")

@@ -63,10 +63,11 @@ pub(super) fn show(context: &Context, options: &Show) -> Result<u8, Failure> {
 
 fn collect(options: &Show) -> Result<(Collector, SwfHeader, ReadReport), Failure> {
     let mut collector = Collector::default();
-    let (records, header, report) = input::read(&options.file, None, options.strict.strict)?.into_trace();
-    for record in records.iter().filter(|record| options.window.has(record)) {
-        collector.add(record);
-    }
+    let (header, report) = input::stream(&options.file, options.strict.strict, |_, record| {
+        if options.window.has(record) {
+            collector.add(record);
+        }
+    })?;
     Ok((collector, header, report))
 }
 

@@ -118,6 +118,26 @@ fn policies_that_share_have_options_of_their_own() {
 }
 
 #[test]
+fn a_size_behind_the_jobs_has_to_be_given() {
+    let place = Place::new();
+    let log = place.path("late.swf").to_str().unwrap().to_owned();
+    let job = "1 0 0 60 1 -1 -1 1 60 -1 1 1 -1 -1 -1 -1 -1 -1\n";
+    let backfill =
+        |more: &[&str]| place.output(&[&["sim", "backfill", "--policy", "easy", "--trace", &log], more].concat());
+    for (contents, why) in [
+        (format!("{job}; MaxProcs: 8\n{job}"), "stands behind the first jobs"),
+        (format!("; MaxNodes: 8\n{job}; MaxProcs: 16\n"), "stands behind the first jobs"),
+        (job.to_owned(), "size is unknown"),
+    ] {
+        std::fs::write(&log, &contents).unwrap();
+        let output = backfill(&[]);
+        assert!(text(&output.stderr).contains(why), "{contents}: {}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(6), "{contents}");
+        assert_eq!(json(&backfill(&["--procs", "8", "--json"]))["jobs_used"], contents.matches("1 0 0 60").count());
+    }
+}
+
+#[test]
 fn nodes_fail_and_jobs_start_again() {
     let place = Place::new();
     let path = |name: &str| place.path(name).to_str().unwrap().to_owned();

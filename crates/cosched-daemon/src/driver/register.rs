@@ -141,6 +141,8 @@ pub(super) fn part_of(record: &Record) -> (cosched_node::PartOf, LocalJob) {
         lead: part.lead,
         alike: part.alike,
         closing: part.closing,
+        grace_ms: part.grace_ms,
+        planned_ms: part.planned_ms,
         decided: record.decided,
     };
     let job = LocalJob {

@@ -384,7 +384,7 @@ impl<O: Observer> Sim<'_, O> {
         self.serve_kernel(cpu);
     }
 
-    fn idle(&self, cpu: usize) -> bool {
+    pub(super) fn idle(&self, cpu: usize) -> bool {
         self.cpus[cpu].current.is_none() && matches!(self.cpus[cpu].doing, Doing::Nothing)
     }
 

@@ -97,6 +97,8 @@ pub(super) struct Node {
     pub(super) interface: Interface,
     /// An activation of the scheduler is scheduled.
     pub(super) ticking: bool,
+    /// The number of the last tick, if no other is scheduled because all its processes sleep.
+    pub(super) slept_at: Option<u64>,
     /// The offset of its ticks (D2).
     pub(super) phase_ns: u64,
 }
@@ -253,9 +255,15 @@ impl<'a, O: Observer> Sim<'a, O> {
         while self.jobs_ended < self.jobs.len() as u64 {
             let Some(event) = self.agenda.pop() else { return Err(self.stuck()) };
             if self.params.end_ns.is_some_and(|end| event.time_ns > end) {
-                break;
+                // A node that sleeps has no tick at which that would be seen.
+                let Some(deadlock @ SimError::Deadlock { .. }) = self.deadlock() else { break };
+                return Err(deadlock);
             }
             self.now_ns = event.time_ns;
+            if event.kind > Kind::Tick {
+                let last = if self.params.readings.reverse_ties { 0 } else { self.nodes.len() - 1 };
+                self.ticked = Some((self.now_ns, last));
+            }
             let ended = self.jobs_ended;
             self.handle(event);
             self.out.events += 1;
@@ -384,6 +392,7 @@ fn new_node(params: &Params, node: usize) -> Node {
         noted: vec![None],
         interface: Interface::default(),
         ticking: false,
+        slept_at: None,
         phase_ns,
     }
 }

@@ -46,6 +46,7 @@ impl<O: Observer> Sim<'_, O> {
         if self.params.strategy.is_gang() {
             return self.host_may_return(pid);
         }
+        self.arm_tick(node);
         if self.is_guest(pid) {
             return;
         }
@@ -93,17 +94,34 @@ impl<O: Observer> Sim<'_, O> {
         let next_ns = state.phase_ns + since_ns.div_ceil(tick_ns).max(first) * tick_ns;
         state.ticking = true;
         self.agenda.push(next_ns, Kind::Tick, [node as u32, 0, 0, 0], 0);
+        let number = (next_ns - state.phase_ns) / tick_ns;
+        // The tick that is scheduled raises them itself, if it is the one.
+        let missed = |from: u64| number.saturating_sub(1) / RAISE_TICKS > from / RAISE_TICKS;
+        if state.slept_at.take().is_some_and(missed) && !self.is_fair() {
+            self.raise_all(node);
+        }
     }
 
-    /// The activation of a node's scheduler. A node without processes needs none.
+    /// Whether no tick changes anything before a process wakes: none is ready or has a CPU, so none is boosted or preempted.
+    fn is_asleep(&self, node: usize) -> bool {
+        let state = |pid: &Pid| self.jobs[pid.job as usize].processes[pid.task as usize].state;
+        self.cpus_of(node).all(|cpu| self.idle(cpu))
+            && self.nodes[node].table.iter().all(|pid| matches!(state(pid), State::Io | State::Blocked))
+    }
+
+    /// The activation of a node's scheduler. A node without processes needs none, and one that sleeps none after this one.
     pub(super) fn tick(&mut self, node: usize) {
         self.nodes[node].ticking = false;
         self.ticked = Some((self.now_ns, node));
         if self.nodes[node].table.is_empty() {
             return;
         }
-        self.arm_tick(node);
         let number = (self.now_ns - self.nodes[node].phase_ns) / self.params.tick_ns;
+        if self.is_asleep(node) {
+            self.nodes[node].slept_at = Some(number);
+        } else {
+            self.arm_tick(node);
+        }
         if !self.is_fair() && number > 0 && number.is_multiple_of(RAISE_TICKS) {
             self.raise_all(node);
         }

@@ -233,6 +233,8 @@ fn strategies(names: &[String]) -> Result<Vec<Strategy>, SweepError> {
 
 /// The maximum number of seeds, and of jobs of a generated workload: the bounds of the options `--seeds` and `--count`.
 const REPLICATIONS_MAX: u64 = 10_000;
+/// More combinations for a strategy would take days, and their cells alone a part of the memory.
+const CELLS_MAX: u64 = 100_000;
 const JOBS_MAX: u64 = 10_000_000;
 
 /// Refuses descriptions that would give no cell, the same cell twice, or a silent 0.
@@ -284,6 +286,13 @@ fn check(description: &Description) -> Result<(), SweepError> {
             "the table would have the same row twice",
             "leave one out",
         ));
+    }
+    let cells = axes
+        .iter()
+        .fold(d.workloads.len() as u64, |cells, (_, values)| cells.saturating_mul(values.len().max(1) as u64));
+    if cells > CELLS_MAX {
+        let what = format!("the sweep has {cells} combinations of values and seeds for each strategy");
+        return Err(SweepError::description(what, "that is surely a mistake", format!("give at most {CELLS_MAX}")));
     }
     check_numbers(d)
 }

@@ -85,8 +85,8 @@ pub struct Host {
     pub(crate) fences: BTreeMap<JobId, (Attempt, Time)>,
     /// Its jobs.
     pub processes: Processes,
-    /// Attempts of jobs that it has killed while out of touch.
-    pub(crate) killed_here: BTreeSet<(JobId, Attempt)>,
+    /// Attempts of jobs that it has killed while out of touch, with the life of the store.
+    pub(crate) killed_here: BTreeSet<(u64, JobId, Attempt)>,
     pub(crate) lingering: Lingering,
     /// Main processes of jobs that have no part on this node: the time at which they end, by number.
     pub mains: BTreeMap<i32, u64>,

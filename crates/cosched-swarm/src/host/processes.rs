@@ -176,7 +176,16 @@ mod tests {
     fn part(cpus: u32, to: Disposition, phases: &[Phase]) -> Local {
         let (class, policy) = (Class::Batch, None);
         Local {
-            of: PartOf { attempt: 0, tree: 0, lead: true, alike: false, closing: false, decided: Default::default() },
+            of: PartOf {
+                attempt: 0,
+                tree: 0,
+                lead: true,
+                alike: false,
+                closing: false,
+                grace_ms: None,
+                planned_ms: None,
+                decided: Default::default(),
+            },
             job: LocalJob {
                 owner: 0,
                 class,

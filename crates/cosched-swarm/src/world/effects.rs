@@ -47,7 +47,7 @@ impl World {
         let Request::Kill { job, how: KillHow::FORCE, .. } = what else { return };
         let out = self.hosts[node].member().is_some_and(|member| !member.is_joined());
         if let Some(part) = self.hosts[node].processes.parts.get(job).filter(|part| out && part.is_alive()) {
-            let of = (*job, part.of.attempt);
+            let of = (part.store_life, *job, part.of.attempt);
             self.hosts[node].killed_here.insert(of);
         }
     }
@@ -78,7 +78,7 @@ impl World {
         };
         let mut lingering = Lingering::new();
         for (id, part) in host.processes.parts.iter().filter(|(_, part)| part.is_alive() && !part.forgotten) {
-            let here = host.killed_here.contains(&(*id, part.of.attempt)).then_some(KillHow::FORCE);
+            let here = host.killed_here.contains(&(part.store_life, *id, part.of.attempt)).then_some(KillHow::FORCE);
             let killed = here.or_else(|| told.killed.get(id).copied().filter(|_| !troubled));
             let suspended = !troubled && told.suspended.contains(id) && !ends(id) && part.to != Disposition::Stop;
             let due = [killed.and_then(|how| ends_by(how, part)), suspended.then_some((RUNS, 0))];

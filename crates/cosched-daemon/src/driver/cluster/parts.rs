@@ -26,11 +26,10 @@ impl Driver {
         let id = job.id;
         let Some((of, scheduled)) = cluster.node.part(JobId(id)) else { return };
         let (spans, lead) = (scheduled.spans, of.lead);
-        let kept = PartOf { attempt: job.attempt, spans, lead, closing: of.closing, tree: of.tree, alike: of.alike };
         let launcher = launcher.and_then(|request| cluster.launchers.remove(&request));
         let mut record = view::record_of(&job, &self.boot_id);
         (record.cpus, record.mem_bytes) = (part.cpus, Some(part.memory_bytes).filter(|bytes| *bytes > 0));
-        record.part = Some(kept);
+        record.part = Some(PartOf::kept(of, spans));
         let (mut held, mut adoption, mut by) = (None, None, String::new());
         if let Some(launcher) = launcher {
             (held, adoption) = (launcher.held, launcher.adoption);
@@ -131,7 +130,7 @@ impl Driver {
         record.own_policy = job.policy.map(words::wire_policy);
         record.share_permille = job.slot_share.map(SlotShare::permille);
         (record.suspended, record.decided) = (job.suspended, of.decided);
-        record.part = record.part.map(|part| PartOf { closing: of.closing, spans: job.spans, ..part });
+        record.part = record.part.map(|_| PartOf::kept(of, job.spans));
         self.keep_soon(record);
     }
 

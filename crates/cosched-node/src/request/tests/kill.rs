@@ -37,6 +37,24 @@ fn only_an_administrator_puts_off_an_end_that_was_set() {
 }
 
 #[test]
+fn a_restart_begins_the_grace_time_again_and_does_not_lift_it() {
+    let mut node = with(LEAD, true, true);
+    let how = KillHow { signal: 15, grace_ms: Some(5000) };
+    let kill = Request::Kill { job: ID, how, here: true };
+    node.request(at(S), USER, RequestId(1), kill.clone());
+    let keeps = |node: &mut Node| std::iter::from_fn(|| node.poll_action()).any(|action| action == Action::Keep(ID));
+    assert!(keeps(&mut node));
+    let (of, job) = node.part(ID).map(|(of, job)| (*of, *job)).unwrap();
+    let mut next = super::node();
+    next.find(ID, &FoundPart { of, job, has_begun: true, populated: true });
+    assert_eq!(next.kills_at(ID), Some(at(0).steady + 5_000_000_000));
+    node.request(at(2 * S), USER, RequestId(2), kill);
+    assert!(!keeps(&mut node), "what does not change is not written");
+    node.request(at(2 * S), ADMIN, RequestId(3), Request::Kill { job: ID, how: TERM, here: true });
+    assert_eq!(node.part(ID).unwrap().0.grace_ms, None);
+}
+
+#[test]
 fn an_administrator_puts_an_end_off_by_way_of_the_planner_and_its_owner_does_not() {
     let mut lab = Lab::new();
     let id = lab.running();

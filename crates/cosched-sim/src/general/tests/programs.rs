@@ -74,6 +74,17 @@ fn a_program_that_waits_for_ever_is_an_error() {
 }
 
 #[test]
+fn a_node_that_sleeps_has_no_ticks() {
+    let jobs = programs(&[(0, 2, "repeat 3 { compute 15ms; io 400s; barrier }"), (900_000_000, 1, "compute 1ms")]);
+    for strategy in ["Local", "SB", "PB-SB", "SY", "DCS"] {
+        let (ends, out, _) = outcome_of(&machine(strategy, 2), &jobs);
+        assert!(ends[0] > 1_200_000_000 && ends[0] < 1_200_100_000, "{strategy}: {ends:?}");
+        // 1,200 s are 120,000 ticks of each node. A task that waits busy at the barrier is awake for a moment only.
+        assert!(out.events < 500, "{strategy}: {} events", out.events);
+    }
+}
+
+#[test]
 fn a_barrier_lets_nobody_go_before_the_last_has_come() {
     let jobs = programs(&[(0, 5, "on 3 { compute 20ms }; barrier; compute 1ms")]);
     let (ends, out, record) = outcome_of(&machine("Local", 5), &jobs);

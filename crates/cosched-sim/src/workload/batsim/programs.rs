@@ -133,7 +133,7 @@ impl Writer<'_> {
     fn equal(&mut self, flop: Option<f64>, bytes: Option<f64>) -> Result<Vec<Statement>, String> {
         let bytes = size_of(bytes.unwrap_or(0.0))?;
         let others = if bytes > 0 { i64::from(self.size) } else { 1 };
-        self.count(2 * others as usize, u64::from(self.size) * 2 * others as u64)?;
+        self.count(2 * others as usize, u64::from(self.size).saturating_mul(2 * others as u64))?;
         let mut body: Vec<Statement> = (1..others).map(|k| Statement::Send { to: Peer::Offset(k), bytes }).collect();
         body.push(compute(flop.unwrap_or(0.0) / self.flops * 1e9)?);
         body.extend((1..others).map(|k| Statement::Receive { from: Peer::Offset(-k) }));
@@ -171,7 +171,7 @@ impl Writer<'_> {
     }
 
     fn count(&mut self, statements: usize, ops: u64) -> Result<(), String> {
-        (self.statements, self.ops) = (self.statements + statements, self.ops + ops);
+        (self.statements, self.ops) = (self.statements + statements, self.ops.saturating_add(ops));
         let fits = self.statements <= STATEMENTS_MAX && self.ops <= OPS_MAX as u64;
         if fits { Ok(()) } else { Err("has too many messages".into()) }
     }
