@@ -23,6 +23,14 @@ export function colour({ style, shape }: Series): string {
   return shape === "rule" ? "muted" : `c${hue(style)}`;
 }
 
+/** Ticks of a logarithmic axis. uPlot's own begin where the axis does, and have no end if that is no round number below 1. */
+export function decades(low: number, high: number): number[] {
+  const steps = high > low * 1e4 ? [1] : [1, 2, 5];
+  const powers = Array.from({ length: Math.floor(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 }, (_, n) => Math.floor(Math.log10(low)) + n);
+  const round = powers.flatMap((power) => steps.map((step) => Number(`${step}e${power}`))).filter((at) => at >= low && at <= high);
+  return round.length > 1 ? round : [low, Math.sqrt(low * high), high].map((at) => Number(at.toPrecision(3))).filter((at) => at >= low && at <= high);
+}
+
 function joined({ shape }: Series): boolean {
   return ["line", "curve", "steps", "rule"].includes(shape);
 }
@@ -105,8 +113,13 @@ export class Plot {
 
   private scale(of: "x" | "y"): uPlot.Scale {
     const whole = extent(this.chart, of, this.items);
-    // Within a decade a logarithmic axis has one tick.
-    return { time: false, distr: this.chart[of].log && whole[1] > whole[0] * 10 ? 3 : 1, dir: of === "y" && this.chart.series[0]?.shape === "lying" ? -1 : 1, range: () => whole };
+    return { time: false, distr: this.isLog(of) ? 3 : 1, dir: of === "y" && this.chart.series[0]?.shape === "lying" ? -1 : 1, range: () => whole };
+  }
+
+  /** Within a decade a logarithmic axis has few ticks. */
+  private isLog(of: "x" | "y"): boolean {
+    const [low, high] = extent(this.chart, of, this.items);
+    return this.chart[of].log === true && high > low * 10;
   }
 
   private axis(of: "x" | "y"): uPlot.Axis {
@@ -117,6 +130,7 @@ export class Plot {
       ...side, label: plain(label(this.chart[of])), labelSize: 24, stroke: () => ink(this.at, "text"), grid: lines, ticks: lines,
       values: (_, splits) => splits.map((value) => (value === null ? "" : number(value))),
     };
+    if (this.isLog(of)) return { ...axis, splits: (_u, _axis, low, high) => decades(low, high), filter: (_, splits) => splits };
     return names ? { ...axis, grid: { show: false }, ...this.named(of, names) } : axis;
   }
 
