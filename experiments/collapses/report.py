@@ -69,7 +69,7 @@ def picture(kept):
             for place, values in places if values.get("ratio") or values.get("beyond")])
         for arm, places in found.items()
     ]
-    cases_axis = page.axis("case", names=[case["title"] for case in kept.values()])
+    cases_axis = page.axis("case", names=list(kept))
     return page.chart("Time over the ideal", "1 is the ideal; further right is a collapse.", page.axis("time / ideal", log=True), cases_axis, *marks)
 
 
