@@ -157,7 +157,7 @@ class TinyRun(unittest.TestCase):
             self.assertAlmostEqual(bar["response"]["mean"], bar["wait"]["mean"] + bar["execution"]["mean"], places=4)
             self.assertGreater(bar["execution"]["mean"], 0.1)
             self.assertIn("| PB-SY |", (made / "report.md").read_text())
-            self.assertEqual((made / "page.html").read_text().count('{"chart": '), 6)
+            self.assertEqual((made / "page.html").read_text().count('{"chart": '), 8)
             self.assert_resumes(command, pathlib.Path(folder) / "cells.jsonl", found)
 
     def assert_resumes(self, command, journal, found):
