@@ -96,9 +96,7 @@ def figure3(figure, grain):
     lines.append(["Kendall's τ with the paper's order (of how many)", "", *(f"{plain(agreement[metric]['tau'])} ({agreement[metric]['compared']})" for metric in ("limit", "capacity"))])
     return f"""## Figure 3, grain {grain}: highest useful utilisation (WL7, MPL 5, s = 20 %)
 
-[{figures.title3(grain)}](page.html)
-
-Limit: the useful utilisation (computation + ideal communication) offered at which the mean response of the last quarter of the jobs
+{link(figures.title3(grain))}Limit: the useful utilisation (computation + ideal communication) offered at which the mean response of the last quarter of the jobs
 passes 5 mean execution times, interpolated between the loads that were run. Capacity: what is reached with all jobs queued from the
 start, while the queue is not empty. The paper says neither how long its job lists are nor what it calls saturation.
 
@@ -127,7 +125,7 @@ def figure5(strategies, grain):
         cells = [show(by_skew[skew][part]) for skew in ("0.2", "1.5") for part in ("response", "execution")]
         lines.append([strategy, *cells, *(show(by_skew[skew]["spin_share"], 3) for skew in ("0.2", "1.5"))])
     head = ["strategy", "20 % response", "execution", "150 % response", "execution", "spin share 20 %", "150 %"]
-    return f"### Figure 5: skewness, WL4, s\n\n[{figures.title5(grain)}](page.html)\n\n" + rows(head, lines)
+    return f"### Figure 5: skewness, WL4, s\n\n{link(figures.title5(grain))}" + rows(head, lines)
 
 
 def table4(columns, grain):

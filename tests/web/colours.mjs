@@ -8,6 +8,16 @@ const SEEN = {
   tritanopia: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
 };
 
+/** In a page and here: how a CSS colour is read, made linear and light, and the contrast of two lights (WCAG 2). */
+export function learnSight() {
+  const linear = (part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05;
+  const parts = (css) => (css.startsWith("#") ? [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16)) : css.match(/[\d.]+/g).map(Number));
+  const contrast = (a, b) => Math.max(a, b) / Math.min(a, b);
+  globalThis.sight = { linear, light, parts, contrast };
+}
+learnSight();
+
 const times = (matrix, vector) => matrix.map((row) => row.reduce((sum, part, at) => sum + part * vector[at], 0));
 
 /** CIELAB of linear RGB (D65). */
@@ -19,7 +29,7 @@ function lab(rgb) {
 
 /** The two of these CSS colours that are hardest to tell apart in any of the kinds of vision: [distance in CIELAB, kind, one, other]. */
 export function nearest(colours) {
-  const linear = (css) => css.match(/[\d.]+/g).slice(0, 3).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  const linear = (css) => sight.parts(css).slice(0, 3).map(sight.linear);
   const pairs = Object.entries(SEEN).flatMap(([kind, matrix]) => {
     const labs = colours.map((css) => lab(times(matrix, linear(css)).map((part) => Math.min(1, Math.max(0, part)))));
     return labs.flatMap((one, a) => labs.slice(0, a).map((other, b) => [Math.hypot(...one.map((part, at) => part - other[at])), kind, colours[a], colours[b]]));
@@ -27,11 +37,9 @@ export function nearest(colours) {
   return pairs.sort((a, b) => a[0] - b[0])[0];
 }
 
-/** In the page: texts with a contrast below 4.5 to 1 and edges of controls below 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11), and a page that is wider than its window. */
+/** In a page that has learnt sight: texts with a contrast below 4.5 to 1 and edges of controls below 3 to 1 (WCAG 2.2, 1.4.3 and 1.4.11), and a page that is wider than its window. */
 export function illegible() {
-  const linear = (part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05;
-  const parts = (css) => css.match(/[\d.]+/g).map(Number);
+  const { light, parts } = sight;
   const ground = (at) => {
     for (; at; at = at.parentElement) {
       const [r, g, b, alpha = 1] = parts(getComputedStyle(at).backgroundColor);
@@ -39,10 +47,7 @@ export function illegible() {
     }
     return [255, 255, 255];
   };
-  const contrast = (css, under) => {
-    const [a, b] = [light(parts(css)), light(under)];
-    return Math.max(a, b) / Math.min(a, b);
-  };
+  const contrast = (css, under) => sight.contrast(light(parts(css)), light(under));
   // Disabled controls, and what is dimmed on purpose, are exempt.
   const counts = (at) => at.checkVisibility() && !at.closest(":disabled, fieldset:disabled, [aria-pressed=false], svg, canvas");
   const found = document.documentElement.scrollWidth > innerWidth + 1 ? [`${document.documentElement.scrollWidth} px wide in ${innerWidth}`] : [];

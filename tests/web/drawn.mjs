@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { illegible, nearest } from "./colours.mjs";
+import { illegible, learnSight, nearest } from "./colours.mjs";
 
 const { chromium } = createRequire(process.env.NODE_PATH + "/")("playwright-core");
 const DIST = fileURLToPath(new URL("../../web/dist/", import.meta.url));
@@ -54,9 +54,8 @@ async function serve(page, cells, slotMs, jobs, { me = { uid: 0, user: "root", e
 
 /** Before each text in the matrix: the contrast of its colour with each pixel below it, as the canvas has them over its background. The worst is kept. */
 function watchTexts() {
-  const linear = (part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05;
-  const parts = (css) => (css.startsWith("#") ? [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16)) : css.match(/[\d.]+/g).map(Number).slice(0, 3));
+  const { light } = sight;
+  const parts = (css) => sight.parts(css).slice(0, 3);
   window.contrasts = {};
   const draw = CanvasRenderingContext2D.prototype.fillText;
   CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
@@ -68,7 +67,7 @@ function watchTexts() {
       for (let at = 0; at < data.length; at += 4) {
         const alpha = data[at + 3] / 255;
         const ground = light(parts(card).map((part, n) => data[at + n] * alpha + part * (1 - alpha)));
-        const contrast = Math.max(ink, ground) / Math.min(ink, ground);
+        const contrast = sight.contrast(ink, ground);
         // Between dim and bright a row is bright for a part of the time.
         const kind = this.font.startsWith("600") ? "bright" : "dim";
         const worst = (window.contrasts[`${id} ${kind}`] ??= { contrast: 99, alpha: 0 });
@@ -86,6 +85,7 @@ try {
   const ids = Array.from({ length: 24 }, (_, at) => at + 8);
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme });
+    await page.addInitScript(learnSight);
     await page.addInitScript(watchTexts);
     await serve(page, [ids, ids], 300, () => ids.map((id) => job(id)));
     await page.goto(ORIGIN);

@@ -154,7 +154,7 @@ impl Node {
         let begun = part.kill_at.filter(|_| !puts_off);
         let at = grace_ms.map(|ms| after(self.now, ms)).into_iter().chain(begun).min();
         if std::mem::replace(&mut part.kill_at, at) != at {
-            part.of.grace_ms = grace_ms.filter(|_| at.is_some());
+            part.of.grace_ms = grace_ms;
             self.actions.push_back(Action::Keep(id));
         }
     }

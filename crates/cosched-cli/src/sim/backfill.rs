@@ -173,12 +173,11 @@ fn fair_share(text: &str) -> Result<FairShare, String> {
 fn jobs(options: &Backfill) -> Result<(Vec<BatchJob>, u32, Dropped, u64), Failure> {
     let path = &options.trace;
     let size = |header: &SwfHeader| options.procs.or_else(|| header.processors());
-    let (mut kept, mut has_waits, mut sizes_differ) = (None, false, false);
+    let (mut kept, mut has_waits) = (None, false);
     let (header, report) = input::stream(path, options.strict, |header, record| {
         has_waits |= record.wait_s().is_some();
-        let (procs, filter) = kept.get_or_insert_with(|| (size(header), Filter::new(size(header).unwrap_or(u32::MAX))));
-        sizes_differ |= size(header) != *procs;
-        filter.add(record);
+        let begin = || size(header).map_or((None, Filter::new(u32::MAX)), |procs| (Some(procs), Filter::new(procs)));
+        kept.get_or_insert_with(begin).1.add(record);
     })?;
     let Some(procs) = size(&header) else {
         let what = format!("{}: the machine's size is unknown", path.display());
@@ -190,7 +189,7 @@ fn jobs(options: &Backfill) -> Result<(Vec<BatchJob>, u32, Dropped, u64), Failur
     if !is_ours && !has_waits {
         say(&format!("{}: the log has no waits: its submissions may be the starts of jobs", path.display()));
     }
-    if sizes_differ || kept.as_ref().is_some_and(|(first, _)| *first != Some(procs)) {
+    if kept.as_ref().is_some_and(|(first, _)| *first != Some(procs)) {
         let what = format!("{}: the machine's size stands behind the first jobs", path.display());
         return Err(Failure::explained(
             EXIT_REFUSED,

@@ -81,15 +81,15 @@ impl<O: Observer> Sim<'_, O> {
     /// Schedules the next activation of a node's scheduler, if none is scheduled: at a whole number of ticks from 1 on
     /// (D2). It is now if now is such a time and the node has not had its activation yet.
     fn arm_tick(&mut self, node: usize) {
+        if self.nodes[node].ticking {
+            return;
+        }
         let (tick_ns, now_ns) = (self.params.tick_ns, self.now_ns);
         let reverse = self.params.readings.reverse_ties;
         let passed =
             self.ticked.is_some_and(|(at_ns, last)| at_ns == now_ns && (node == last || (node < last) != reverse));
         let first = u64::from(!self.config.finer.tick_at_zero);
         let state = &mut self.nodes[node];
-        if state.ticking {
-            return;
-        }
         let since_ns = now_ns.saturating_sub(state.phase_ns) + u64::from(passed);
         let next_ns = state.phase_ns + since_ns.div_ceil(tick_ns).max(first) * tick_ns;
         state.ticking = true;
