@@ -1,10 +1,10 @@
 //! More ranks than CPUs: what cosched loads into a program by default never makes it wait worse than it does by itself. And more threads
-//! than CPUs that only spin, for which there is `--wait micro`.
+//! than CPUs that only spin, for which there is `--wait micro`, and, where they are several processes, subgangs.
 //!
 //! Each installed runtime: plain, with the library alone (no daemon), and as a job by default, in turns; then two jobs at once. Only
 //! ratios within one run count, with bounds that are far from what is measured: docs/waiting.md.
 
-use cosched_tests::{Daemon, needs_root, program, stderr, target};
+use cosched_tests::{Daemon, needs_root, program, stderr, target, wait_until};
 use std::process::{Child, Command, Output, Stdio};
 
 /// The minimum fraction of the plain rate. The fault that this test is for led to a fraction of 0.25 and less.
@@ -153,4 +153,66 @@ fn threads_that_only_spin() {
     let (busy, micro) = (best(busy), best(micro));
     println!("{program}: {busy:.0} busy, {micro:.0} micro");
     assert!(micro >= 3.0 * busy, "{busy:.0} meetings a second busy, {micro:.0} with very short turns");
+}
+
+/// A command of this number of processes with a thread on each CPU that only spin, as joblib's workers with OpenMP. `None` where it cannot be.
+fn spinning(processes: usize, seconds: &str) -> Option<String> {
+    let program = program("barrier-omp").filter(|_| needs_root())?;
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+    let one = format!("timeout -k 1 30 {program} --threads {cpus} --grain-us 100 --seconds {seconds} --json &");
+    Some(format!("{} wait", one.repeat(processes)))
+}
+
+/// Two of them do together nearly what one does alone: they take turns (decision 0094). Without that it is a twentieth, and sometimes half.
+#[test]
+fn processes_of_threads_that_spin_take_turns() {
+    let (Some(one), Some(two)) = (spinning(1, "2"), spinning(2, "2")) else { return };
+    let d = Daemon::start("");
+    let rate = |script: &str, count: usize| {
+        let output = d.cosched(&["run", "--", "sh", "-c", script]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        let rate = |line: &str| line.split("\"iterations_per_s\":").nth(1)?.split(',').next()?.parse::<f64>().ok();
+        let rates: Vec<f64> = said.lines().filter_map(rate).collect();
+        assert_eq!(rates.len(), count, "{said}\n{}", stderr(&output));
+        rates.iter().sum::<f64>()
+    };
+    let (mut alone, mut both) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        alone.push(rate(&one, 1));
+        both.push(rate(&two, 2));
+    }
+    let (alone, both) = (best(alone), best(both));
+    println!("{alone:.0} alone, {both:.0} both together");
+    assert!(both >= 0.7 * alone, "{alone:.0} meetings a second alone, {both:.0} of two together");
+}
+
+/// Whatever dies: no thread stays behind the others.
+#[test]
+fn no_thread_stays_behind_when_the_daemon_is_killed() {
+    let Some(script) = spinning(2, "1000") else { return };
+    let mut d = Daemon::start("");
+    let id = d.detach(&["--", "sh", "-c", &script]);
+    let subgangs = |d: &Daemon| d.client().job(id).unwrap().waiting.map_or(0, |waiting| waiting.subgangs);
+    let behind = |d: &Daemon| {
+        let tasks = |pid: i32| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        // Field 41 of its stat: the class; 5 is SCHED_IDLE.
+        let class = |stat: &str| stat.rsplit(')').next()?.split_whitespace().nth(38)?.parse::<u32>().ok();
+        let stats = d
+            .job_pids(id)
+            .into_iter()
+            .flat_map(tasks)
+            .filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+        stats.filter(|stat| class(stat) == Some(5)).count()
+    };
+    for kill in [Daemon::kill, Daemon::kill_with_guard, Daemon::stop] {
+        assert!(wait_until(|| subgangs(&d) == 2 && behind(&d) > 0), "{}", d.log());
+        kill(&mut d);
+        assert!(wait_until(|| behind(&d) == 0));
+        d.launch();
+    }
+    assert!(wait_until(|| behind(&d) > 0));
+    // A policy of the user's own ends them, too.
+    d.cosched(&["policy", "local"]);
+    assert!(wait_until(|| behind(&d) == 0 && subgangs(&d) == 0));
+    d.cosched(&["kill", "-9", &id.to_string()]);
 }

@@ -51,6 +51,9 @@ wire! {
         pub page: Option<String>,
         /// Processes that have the library and use it now.
         pub processes: u32,
+        /// Its subgangs: processes with several busy threads each, which take turns; 0: there are none.
+        #[serde(default)]
+        pub subgangs: u32,
         /// Calls that asked for a message without waiting.
         pub polls: u64,
         /// Rows of such calls.

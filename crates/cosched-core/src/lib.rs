@@ -43,6 +43,7 @@ pub use policy::gang::next_row;
 pub use policy::held::{Held, HeldPart};
 pub use policy::neighbours::{Neighbour, Ours, phase};
 pub use policy::share::SlotShare;
+pub use policy::subgangs;
 pub use reason::Reason;
 pub use sound::Flaw;
 pub use table::{Apart, Entry, Fill, Prepared, Table};

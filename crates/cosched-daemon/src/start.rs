@@ -25,7 +25,7 @@ use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
-use cosched_linux::{SlotConfig, SlotThread, Tree, mechanism, observe, realtime, thaw};
+use cosched_linux::{SlotConfig, SlotThread, Subgangs, Tree, mechanism, observe, realtime, thaw};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -222,10 +222,11 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
         Reserve::Part(_) => None,
     };
     let mover = Mover::start()?;
+    let subgangs = if tree.has_keepers() { None } else { Subgangs::start()? };
     let watchdogs = Watchdogs::start(places.runtime_dir.clone())?;
     // Without cgroups nothing fills, and it need not be known which CPUs are idle.
     let probe = (!tree.has_keepers()).then(|| ProbeKeeper::new(exe));
-    Ok(Machinery { tree, slots, neighbours, guard, mover, watchdogs, probe, _lock: lock })
+    Ok(Machinery { tree, slots, neighbours, guard, mover, subgangs, watchdogs, probe, _lock: lock })
 }
 
 /// The CPUs, and the number of them that jobs can use at a time.

@@ -173,6 +173,8 @@ fields! {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         page: Option<String>,
         processes: u32,
+        #[serde(skip)]
+        subgangs: u32,
         polls: u64,
         waits: u64,
         spins: u64,

@@ -23,6 +23,7 @@ use crate::job::{JobCgroup, JobDirs};
 use crate::keeper::files;
 use crate::place::own_v2;
 use crate::problem::TreeError;
+use crate::process::threads;
 use crate::thaw::ThawPaths;
 
 /// How often the threads of a job are searched for new ones at most.
@@ -123,18 +124,13 @@ impl JobCgroup {
         }
     }
 
-    fn has_thread(&self, tid: i32) -> bool {
+    pub(crate) fn has_thread(&self, tid: i32) -> bool {
         if let Some(dir) = self.kept() {
             return files::keeper_of(dir).is_some_and(|keeper| is_below(tid, keeper));
         }
         let content = cgfile::read(Path::new(&format!("/proc/{tid}/cgroup"))).unwrap_or_default();
         own_v2(&content).is_some_and(|path| path.starts_with(self.v2_path_relative()))
     }
-}
-
-fn threads(pid: i32) -> Vec<i32> {
-    let tasks = cgfile::children(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
-    tasks.iter().filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
 }
 
 /// The text to write: in v2 an empty line means all CPUs.

@@ -66,6 +66,7 @@ mod reserve;
 mod shared;
 pub mod slots;
 pub mod stats;
+pub mod subgangs;
 pub mod switch;
 pub mod thaw;
 pub mod thread;
@@ -92,6 +93,7 @@ pub use slots::{
     Boost, BoostJob, BoostTiming, Choice, Chooser, Divider, Division, Entry, Seen, SlotConfig, SlotThread, Table,
 };
 pub use stats::{SwitchHistograms, SwitchStats};
+pub use subgangs::Subgangs;
 pub use switch::JobSwitch;
 pub use tree::Tree;
 pub use treeweight::{TreeWeight, Weights};

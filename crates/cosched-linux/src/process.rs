@@ -84,6 +84,12 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     })
 }
 
+/// The threads of `pid`; none if it no longer exists.
+pub(crate) fn threads(pid: i32) -> Vec<i32> {
+    let tasks = cgfile::children(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
+    tasks.iter().filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
+}
+
 /// The resident set of `pid` in bytes.
 pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
     let statm = cgfile::read(Path::new(&format!("/proc/{pid}/statm"))).ok()?;

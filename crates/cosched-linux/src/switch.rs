@@ -122,6 +122,8 @@ pub struct JobSwitch {
     pub(crate) always_runs: AtomicBool,
     /// Its threads only spin, and there are more of them than CPUs.
     wants_ticks: AtomicBool,
+    /// The number of its subgangs.
+    subgangs: AtomicU32,
     pub(crate) boosts: AtomicU64,
     pub(crate) boosted_ns: AtomicU64,
     /// Its CPU time inside and outside its slots.
@@ -188,6 +190,7 @@ impl JobSwitch {
             table: AtomicU64::new(0),
             always_runs: AtomicBool::new(false),
             wants_ticks: AtomicBool::new(false),
+            subgangs: AtomicU32::new(0),
             boosts: AtomicU64::new(0),
             boosted_ns: AtomicU64::new(0),
         }
@@ -239,6 +242,15 @@ impl JobSwitch {
         if self.wants_ticks.load(Relaxed) {
             self.place.join_into(cpus);
         }
+    }
+
+    /// The number of its subgangs.
+    pub fn subgangs(&self) -> u32 {
+        self.subgangs.load(Relaxed)
+    }
+
+    pub(crate) fn set_subgangs(&self, count: u32) {
+        self.subgangs.store(count, Relaxed);
     }
 
     /// How often it was boosted.

@@ -7,6 +7,7 @@ use crate::keeper::files;
 use crate::marker;
 use crate::quota;
 use crate::reserve;
+use crate::subgangs::end_subgangs;
 use crate::switch::WEIGHT_DEFAULT;
 use crate::switch::WeightFile;
 
@@ -22,7 +23,7 @@ pub struct ThawPaths {
 }
 
 /// Thaws every cgroup of the tree, including nested ones and those named by its markers, and gives every job the default weight without the idle
-/// mark; with `signals` it also sends SIGCONT to every process, and without cgroups to those that keepers have stopped. It puts back the quotas that were lifted. Continues after errors: a cgroup that vanishes meanwhile needs no thawing. Returns
+/// mark; with `signals` it also sends SIGCONT to every process, and without cgroups to those that keepers have stopped. It puts back the quotas that were lifted, and ends subgangs. Continues after errors: a cgroup that vanishes meanwhile needs no thawing. Returns
 /// the number of successful writes.
 pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let v2: Vec<PathBuf> = cgfile::reachable(&paths.v2_tree);
@@ -32,6 +33,7 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let jobs = cgfile::children(&paths.v2_tree).unwrap_or_default();
     written += jobs.iter().filter(|dir| marker::thaw(dir)).count();
     jobs.iter().for_each(|dir| quota::put_back(dir));
+    jobs.iter().for_each(|dir| end_subgangs(dir));
     written += jobs.iter().map(|dir| files::continue_job(dir)).sum::<usize>();
     if signals {
         for pid in v2.iter().flat_map(|dir| cgfile::procs(dir).unwrap_or_default()) {

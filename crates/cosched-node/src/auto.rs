@@ -55,6 +55,8 @@ pub struct Waiting {
     pub rivals: u32,
     /// How long they spin before they block, where it is known.
     pub spin_ns: Option<u64>,
+    /// Its processes may be subgangs: it is a gang, and its user has named no policy.
+    pub may_have_subgangs: bool,
 }
 
 impl Watch {
@@ -132,7 +134,8 @@ impl Node {
         // A gang's processes have their slots for themselves: if there are more of them than CPUs, they compete only with each other.
         let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
         let rivals = if gang && crowded { 0 } else { rivals };
-        Waiting { wait, rivals, spin_ns: (gang && auto && rivals > 0).then_some(GANG_SPIN_NS) }
+        let spin_ns = (gang && auto && rivals > 0).then_some(GANG_SPIN_NS);
+        Waiting { wait, rivals, spin_ns, may_have_subgangs: gang && (auto || !has_own_policy) }
     }
 
     fn is_crowd(&self, processes: u32) -> bool {

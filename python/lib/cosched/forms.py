@@ -410,6 +410,8 @@ JobWaiting = TypedDict("JobWaiting", {
     "spin_us": 'NotRequired[list[int] | None]',
     # Waits that ended while the process still spun.
     "spins": 'int',
+    # Its subgangs: processes with several busy threads each, which take turns; 0: there are none.
+    "subgangs": 'NotRequired[int]',
     # Blocks that ended by their time limit.
     "timeouts": 'int',
     # Rows of such calls.

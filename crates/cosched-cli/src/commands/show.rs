@@ -180,7 +180,11 @@ fn waiting(waiting: &JobWaiting) -> String {
         (None, Some(us)) => format!(" {us} µs"),
         (None, None) => String::new(),
     };
-    let mut text = format!("{}{spin}{asked}", waiting.mode.name());
+    let subgangs = match waiting.subgangs {
+        0 => String::new(),
+        count => format!("; {count} subgangs (processes with several busy threads each) take turns"),
+    };
+    let mut text = format!("{}{spin}{asked}{subgangs}", waiting.mode.name());
     if waiting.polls == 0 {
         // The library is not involved.
         if waiting.mode != WaitMode::Micro {

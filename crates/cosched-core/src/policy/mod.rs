@@ -12,6 +12,7 @@ pub(crate) mod local;
 pub(crate) mod neighbours;
 pub(crate) mod place;
 pub(crate) mod share;
+pub mod subgangs;
 
 use core::ops::RangeInclusive;
 

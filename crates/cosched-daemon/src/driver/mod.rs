@@ -60,7 +60,7 @@ use cluster::Cluster;
 use cosched_api::{Job, Warning};
 use cosched_cluster::wire::Attempt;
 use cosched_core::{JobId, Plan, Table, Time};
-use cosched_linux::{Blocks, EndWatch, JobCgroup, SlotThread, Tree};
+use cosched_linux::{Blocks, EndWatch, JobCgroup, SlotThread, Subgangs, Tree};
 use cosched_node::{Input, Running, Sampled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -122,6 +122,8 @@ pub(crate) struct Machinery {
     pub(crate) guard: GuardKeeper,
     /// Moves jobs to their places.
     pub(crate) mover: Mover,
+    /// Lets the subgangs of jobs take turns, where this daemon may.
+    pub(crate) subgangs: Option<Subgangs>,
     /// Gives the signs of life of suspended services.
     pub(crate) watchdogs: Watchdogs,
     /// Reports which CPUs are idle.
@@ -376,10 +378,11 @@ impl Driver {
         self.status_file.remove();
         // It stays while jobs have their pages in it.
         let _ = std::fs::remove_dir(&self.identity.wait_dir);
-        let Machinery { tree, slots, guard, mover, .. } = self.machinery;
+        let Machinery { tree, slots, guard, mover, subgangs, .. } = self.machinery;
         slots.stop();
         guard.disarm();
         mover.end();
+        subgangs.into_iter().for_each(Subgangs::end);
         Driver::free_places(&self.identity.cpus, self.live.values());
         self.live.values().filter_map(|live| live.quota.as_ref()).for_each(quota::put_back);
         // The subtree stays while jobs run in it; a later daemon finds them there.

@@ -10,7 +10,7 @@ use cosched_linux::cpulist;
 /// The place of a job.
 pub(super) struct Place {
     /// The machine's CPUs that it may use; all of them when it has no place.
-    cpus: Vec<u32>,
+    pub(super) cpus: Vec<u32>,
     /// It has no process yet that could have created others.
     is_new: bool,
     /// False for a job that was found: an earlier daemon placed it there, and may have released it since.

@@ -33,6 +33,11 @@ pub(crate) fn voluntary_switches(status: &File) -> Option<u64> {
     Some(usage::switches(status).ok()?.voluntary)
 }
 
+/// What a thread of any process has used; `None` if it has ended.
+pub(crate) fn usage_of(pid: i32, tid: i32) -> Option<Usage> {
+    usage::usage(&File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?).ok()
+}
+
 /// A scheduling class of the kernel ("policy" in its manual).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {

@@ -5,6 +5,7 @@ mod boost;
 mod cgroups;
 mod reserve;
 mod safety;
+mod subgangs;
 mod support;
 mod switching;
 mod user;

@@ -53,12 +53,17 @@ impl Scene {
     /// A job with `count` processes of `command`, moved into it after their start.
     pub(crate) fn job(&mut self, id: u64, command: &[&str], count: usize) -> JobCgroup {
         let job = self.tree.create_job(id).expect("create");
+        self.more(&job, command, count);
+        job
+    }
+
+    /// More processes for a job.
+    pub(crate) fn more(&mut self, job: &JobCgroup, command: &[&str], count: usize) {
         for _ in 0..count {
             let child = spawn(command);
             job.attach(child.id() as i32).expect("attach");
             self.children.push(child);
         }
-        job
     }
 
     /// A job of processes that only use CPU, one for each CPU.

@@ -1,0 +1,89 @@
+//! Processes of one job that take turns: a thread that looks for such jobs and changes whose turn it is.
+//!
+//! The rule is core's (`policy/subgangs.rs`). What a turn is here: the threads of the processes that wait for theirs are of the class SCHED_IDLE, so that
+//! those of the process whose turn it is come first on every CPU, and CPU time that these leave is used. Nothing is stopped. A thread that has a class
+//! of its own keeps it.
+//!
+//! Whatever ends the turns (fewer processes, another plan, the daemon's end, the guard), the threads are of the default class again. While a job has
+//! turns its cgroup is marked by an extended attribute, which the guard and the next daemon find.
+
+mod class;
+mod job;
+
+pub(crate) use class::end_subgangs;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::job::JobCgroup;
+use crate::thread::nice_min;
+use job::JobSubgangs;
+
+/// The jobs that are looked at, each with the number of its CPUs.
+type Jobs = BTreeMap<u64, (JobCgroup, u32)>;
+
+/// The thread; it ends with this handle.
+#[derive(Debug)]
+pub struct Subgangs {
+    told: BTreeMap<u64, u32>,
+    orders: Sender<Jobs>,
+    thread: JoinHandle<()>,
+}
+
+impl Subgangs {
+    /// Starts the thread. `None` where the class cannot be left again: for that the kernel wants CAP_SYS_NICE.
+    ///
+    /// # Errors
+    /// The kernel gives no thread.
+    pub fn start() -> io::Result<Option<Subgangs>> {
+        if nice_min() > 0 {
+            return Ok(None);
+        }
+        let (orders, told) = channel();
+        let thread = std::thread::Builder::new().name("subgangs".into()).spawn(move || serve(&told))?;
+        Ok(Some(Subgangs { told: BTreeMap::new(), orders, thread }))
+    }
+
+    /// From now on these jobs are looked at, and no others.
+    pub fn set(&mut self, jobs: Jobs) {
+        let numbers = jobs.iter().map(|(id, (_, cpus))| (*id, *cpus)).collect();
+        if self.told != numbers {
+            self.told = numbers;
+            // The receiver lives as long as this sender.
+            let _ = self.orders.send(jobs);
+        }
+    }
+
+    /// Ends all turns, and the thread.
+    pub fn end(self) {
+        drop(self.orders);
+        // A thread that panicked has already reported it.
+        let _ = self.thread.join();
+    }
+}
+
+fn serve(orders: &Receiver<Jobs>) {
+    let mut jobs: BTreeMap<u64, JobSubgangs> = BTreeMap::new();
+    loop {
+        let order = match jobs.values().map(JobSubgangs::next_at).min() {
+            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
+        };
+        match order {
+            Ok(wanted) => {
+                jobs.retain(|id, _| wanted.contains_key(id));
+                for (id, (cgroup, cpus)) in wanted {
+                    jobs.entry(id).or_insert_with(|| JobSubgangs::new(cgroup)).set_cpus(cpus);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let now = Instant::now();
+                jobs.values_mut().filter(|job| job.next_at() <= now).for_each(|job| job.step(now));
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
