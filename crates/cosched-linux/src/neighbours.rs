@@ -44,7 +44,7 @@ pub struct Census {
     /// Jobs outside our subtree, at the last sample.
     adopted: Vec<PathBuf>,
     tree: Tree,
-    used: Option<(Instant, [u64; 2])>,
+    used: Option<Used>,
     /// The CPU time in ticks of processes with several threads, at the last sample.
     ticks: HashMap<i32, u64>,
 }
@@ -67,6 +67,26 @@ struct Stat {
     ticks: u64,
     threads: u64,
     is_fair: bool,
+}
+
+/// CPU time in microseconds: of all, of jobs in our subtree, and of each adopted cgroup.
+#[derive(Debug)]
+struct Used {
+    at: Instant,
+    all: u64,
+    jobs: u64,
+    adopted: HashMap<PathBuf, u64>,
+}
+
+impl Used {
+    /// The number of CPUs, on average since then, that worked for processes outside jobs.
+    fn by_others(&self, then: Option<&Used>) -> Option<f64> {
+        let then = then?;
+        let grown = |now: u64, then: u64| now.saturating_sub(then) as f64;
+        let adopted = self.adopted.iter().filter_map(|(dir, now)| Some(grown(*now, *then.adopted.get(dir)?)));
+        let ours = grown(self.jobs, then.jobs) + adopted.sum::<f64>();
+        Some((grown(self.all, then.all) - ours) / (self.at - then.at).as_micros().max(1) as f64)
+    }
 }
 
 impl Census {
@@ -97,11 +117,12 @@ impl Census {
     pub fn used_by_others(&mut self) -> Option<f64> {
         let read = |path: &PathBuf| cgfile::keyed(&cgfile::read(path).unwrap_or_default(), "usage_usec");
         self.adopted = self.tree.adopted();
-        let adopted: u64 = self.adopted.iter().filter_map(|dir| read(&dir.join("cpu.stat"))).sum();
-        let now = (Instant::now(), [read(&self.usage[0])?, read(&self.usage[1])? + adopted]);
-        let (then, before) = self.used.replace(now)?;
-        let grown = |at: usize| now.1[at].saturating_sub(before[at]) as f64;
-        Some((grown(0) - grown(1)) / (now.0 - then).as_micros().max(1) as f64)
+        // Each of those that were adopted before: what one had used until then is not growth, nor is what one that has left had used.
+        let adopted = self.adopted.iter().filter_map(|dir| Some((dir.clone(), read(&dir.join("cpu.stat"))?))).collect();
+        let now = Used { at: Instant::now(), all: read(&self.usage[0])?, jobs: read(&self.usage[1])?, adopted };
+        let used = now.by_others(self.used.as_ref());
+        self.used = Some(now);
+        used
     }
 
     /// The neighbours that run or wait for a CPU at this moment.
@@ -230,6 +251,24 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_used_before_an_adoption_is_not_growth() {
+        let now = |seconds: u64, all, jobs, adopted: &[(&str, u64)]| Used {
+            at: Instant::now() + std::time::Duration::from_secs(seconds),
+            all,
+            jobs,
+            adopted: adopted.iter().map(|(dir, used)| (PathBuf::from(dir), *used)).collect(),
+        };
+        let first = now(0, 10_000_000, 0, &[]);
+        assert_eq!(first.by_others(None), None);
+        // A service that has used an hour is adopted, and another one released.
+        let adopted = now(1, 12_000_000, 500_000, &[("/a", 3_600_000_000)]);
+        let used = |now: &Used, then: &Used| (now.by_others(Some(then)).unwrap() * 10.0).round();
+        assert_eq!(used(&adopted, &first), 15.0);
+        assert_eq!(used(&now(2, 14_000_000, 500_000, &[("/a", 3_601_000_000)]), &adopted), 10.0);
+        assert_eq!(used(&now(2, 14_000_000, 500_000, &[]), &adopted), 20.0);
+    }
 
     #[test]
     fn a_line_of_stat_is_read() {

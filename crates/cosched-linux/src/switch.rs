@@ -299,7 +299,12 @@ impl JobSwitch {
     }
 
     fn is_crowd(&self) -> bool {
-        self.files.tasks.as_ref().and_then(|file| cgfile::first_number(file, b"")).is_some_and(|tasks| tasks > CROWD)
+        self.tasks().is_some_and(|tasks| tasks > CROWD)
+    }
+
+    /// The present number of its processes and threads; `None` without a pids controller.
+    pub(crate) fn tasks(&self) -> Option<u64> {
+        cgfile::first_number(self.files.tasks.as_ref()?, b"")
     }
 
     /// Writes cpu.idle unless it has this value already. The kernel then resets the weight, so the next [`JobSwitch::set_weight`] writes it again.

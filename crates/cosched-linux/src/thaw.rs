@@ -33,7 +33,6 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
     let jobs = cgfile::children(&paths.v2_tree).unwrap_or_default();
     written += jobs.iter().filter(|dir| marker::thaw(dir)).count();
     jobs.iter().for_each(|dir| quota::put_back(dir));
-    jobs.iter().for_each(|dir| end_subgangs(dir));
     written += jobs.iter().map(|dir| files::continue_job(dir)).sum::<usize>();
     if signals {
         for pid in v2.iter().flat_map(|dir| cgfile::procs(dir).unwrap_or_default()) {
@@ -54,6 +53,8 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
             written += put(&dir.join(weight_name), &weight);
         }
     }
+    // Last: a job may have many threads, and these run meanwhile.
+    jobs.iter().for_each(|dir| end_subgangs(dir));
     written
 }
 

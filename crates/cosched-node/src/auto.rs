@@ -135,7 +135,9 @@ impl Node {
         let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
         let rivals = if gang && crowded { 0 } else { rivals };
         let spin_ns = (gang && auto && rivals > 0).then_some(GANG_SPIN_NS);
-        Waiting { wait, rivals, spin_ns, may_have_subgangs: gang && (auto || !has_own_policy) }
+        // Their turns would be others on each node.
+        let spans = self.local.job(id).is_some_and(|job| job.spans);
+        Waiting { wait, rivals, spin_ns, may_have_subgangs: gang && !spans && (auto || !has_own_policy) }
     }
 
     fn is_crowd(&self, processes: u32) -> bool {
@@ -279,6 +281,16 @@ mod tests {
         let mut node = with_policy(Policy::Gang);
         assert_eq!(sampled(&mut node, 500_000, 100_000, 8), []);
         assert_eq!(node.local().plan().jobs[&ID].policy, Policy::Gang);
+    }
+
+    #[test]
+    fn a_gang_may_have_subgangs_where_its_user_has_named_no_policy() {
+        let may = |policy: Policy| with_policy(policy).waiting(ID).may_have_subgangs;
+        assert_eq!([Policy::Auto, Policy::Gang, Policy::Local].map(may), [true, false, false]);
+        let mut node = with_policy(Policy::Auto);
+        sampled(&mut node, 500_000, 100_000, 8);
+        assert!(!node.waiting(ID).may_have_subgangs, "it has become local");
+        assert!(!node.waiting(JobId(99)).may_have_subgangs, "there is none");
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //! The problem: a job of several processes that each have threads which meet (joblib's workers with OpenMP, tests in parallel with BLAS) is one gang, and
 //! has more threads that spin than CPUs: each waits for one that is queued behind a spinner of another process (decision 0094).
 //! The rule is coscheduling once more (Ousterhout 1982), inside of the job: processes in which more than one thread at a time is ready to run take
-//! turns. The one that has had the least CPU time is next; the others get what it leaves.
+//! turns: as many as fit side by side, and next those that have waited the longest. The others get what they leave.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// The least number of a process's threads that ran or were ready at a time, in the mean (3/2). One whose threads wait for each other asleep has 1.
-const READY: (u64, u64) = (3, 2);
+/// The least number of a process's threads that run or are ready at a time, in the mean, for it to become a subgang (3/2) and to stay one (5/4). One
+/// whose threads wait for each other asleep has 1.
+const BECOMES: (u64, u64) = (3, 2);
+const STAYS: (u64, u64) = (5, 4);
+/// How much more than there are CPUs all of them together want at the least (5/4).
+const CROWDED: (u64, u64) = (5, 4);
 /// How long a turn is, in ns: long beside what it costs the CPUs' caches, short beside what a user waits for.
 pub const TURN_NS: u64 = 50_000_000;
 
@@ -18,49 +21,126 @@ pub const TURN_NS: u64 = 50_000_000;
 pub struct Process {
     /// Its number.
     pub pid: i32,
-    /// How long its threads ran or were ready to run, in ns, all together.
+    /// How long its threads ran or were ready to run, in ns: all together, and the one that was so the longest.
     pub ready_ns: u64,
-    /// It is known to wait for other processes of the job: a rank of MPI's.
-    pub is_rank: bool,
+    /// See `ready_ns`.
+    pub longest_ns: u64,
 }
 
-/// The processes that are to take turns, in the order given; none where fewer than two are, or where all of their threads find a CPU. `present` is how
-/// many do. `cpu_ns` is what the whole job has used on its `cpus` since the last look: a job that leaves some of it has no need of turns, and the time in
-/// which it was stopped does not count. `None` while that is too little to tell: each has to have had a turn, as the kernel counts how long a thread was
-/// ready when that runs again.
-pub fn subgangs(present: usize, cpu_ns: u64, cpus: u32, processes: &[Process]) -> Option<Vec<i32>> {
-    let window_ns = cpu_ns / u64::from(cpus.max(1));
-    if window_ns < TURN_NS * (present as u64 + 1) {
-        return None;
-    }
-    let is_subgang = |process: &&Process| !process.is_rank && READY.1 * process.ready_ns >= READY.0 * window_ns;
-    let found = || processes.iter().filter(is_subgang);
-    let ready_ns: u64 = found().map(|process| process.ready_ns).sum();
-    let needed = found().count() >= 2 && ready_ns > cpu_ns;
-    Some(found().filter(|_| needed).map(|process| process.pid).collect())
+/// A process that takes turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subgang {
+    /// Its number.
+    pub pid: i32,
+    /// How many of its threads want a CPU at a time.
+    pub width: u32,
 }
 
-/// The CPU time that each process has had since it takes turns.
+/// What became of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// The job has used too little CPU time since the last look to tell: each of its subgangs has to have had a turn, as the kernel counts how long a
+    /// thread was ready when that runs again.
+    TooSoon,
+    /// The processes that would take turns.
+    Found(Vec<Subgang>),
+}
+
+/// The subgangs of a job, and whose turn it is.
 #[derive(Debug, Clone, Default)]
 pub struct Subgangs {
-    /// By process: its CPU time when it was last looked at, and what it has had.
-    had: BTreeMap<i32, (u64, u64)>,
+    /// Those that have waited the longest first.
+    queue: Vec<Subgang>,
+    /// What the last look found: two have to agree, as programs have phases.
+    last: Vec<i32>,
+    /// The CPU time of the job at the begin of the turn.
+    turn_ns: Option<u64>,
 }
 
 impl Subgangs {
-    /// Whose turn it is, of these processes with their CPU times in ns; the first of equals. One that is new begins with what the one with the least has had.
-    pub fn next(&mut self, now: &[(i32, u64)]) -> Option<i32> {
-        let known = |(pid, cpu_ns): &(i32, u64)| {
-            let (last_ns, had_ns) = self.had.get(pid)?;
-            Some((*pid, (*cpu_ns, had_ns + cpu_ns.saturating_sub(*last_ns))))
-        };
-        let mut had: BTreeMap<i32, (u64, u64)> = now.iter().filter_map(known).collect();
-        let least_ns = had.values().map(|(_, had_ns)| *had_ns).min().unwrap_or(0);
-        for (pid, cpu_ns) in now {
-            had.entry(*pid).or_insert((*cpu_ns, least_ns));
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Their processes.
+    pub fn pids(&self) -> impl Iterator<Item = i32> + '_ {
+        self.queue.iter().map(|of| of.pid)
+    }
+
+    /// Whether this process is one.
+    pub fn is(&self, pid: i32) -> bool {
+        self.queue.iter().any(|of| of.pid == pid)
+    }
+
+    /// What the processes have done since the last look. `cpu_ns` is what the whole job has used on its `cpus`; the time in which it was stopped
+    /// does not count.
+    pub fn look(&self, cpu_ns: u64, cpus: u32, processes: &[Process]) -> Look {
+        let cpus = u64::from(cpus.max(1));
+        let busy_ns = cpu_ns / cpus;
+        if busy_ns < TURN_NS * (self.queue.len() as u64 + 1) {
+            return Look::TooSoon;
         }
-        self.had = had;
-        self.had.iter().min_by_key(|(_, (_, had_ns))| *had_ns).map(|(pid, _)| *pid)
+        // Beside others, and where CPUs are left, the job's CPU time tells less than how long one of its threads was ready.
+        let ran_ns = processes.iter().map(|process| process.longest_ns).fold(busy_ns, u64::max);
+        let is_subgang = |process: &&Process| {
+            let (by, least) = if self.is(process.pid) { (STAYS.1, STAYS.0) } else { (BECOMES.1, BECOMES.0) };
+            by * process.ready_ns >= least * ran_ns
+        };
+        let found = || processes.iter().filter(is_subgang);
+        let ready_ns: u64 = found().map(|process| process.ready_ns).sum();
+        let needed = found().count() >= 2 && CROWDED.1 * ready_ns >= CROWDED.0 * cpus * ran_ns;
+        let width = |process: &Process| ((process.ready_ns + ran_ns / 2) / ran_ns) as u32;
+        let subgang = |process: &Process| Subgang { pid: process.pid, width: width(process) };
+        Look::Found(found().filter(|_| needed).map(subgang).collect())
+    }
+
+    /// Takes what a look has found, if the one before has found the same processes. Returns whether others take turns now.
+    pub fn take(&mut self, found: &[Subgang]) -> bool {
+        let pids: Vec<i32> = found.iter().map(|of| of.pid).collect();
+        let agree = core::mem::replace(&mut self.last, pids) == self.last;
+        let is_new = agree && (found.len() != self.queue.len() || found.iter().any(|of| !self.is(of.pid)));
+        if is_new {
+            let width_of = |pid: i32| found.iter().find(|of| of.pid == pid).copied();
+            let mut queue: Vec<Subgang> = self.queue.iter().filter_map(|of| width_of(of.pid)).collect();
+            queue.extend(found.iter().filter(|of| !self.is(of.pid)));
+            (self.queue, self.turn_ns) = (queue, None);
+        }
+        is_new
+    }
+
+    /// Processes have ended. Returns whether one of them was a subgang.
+    pub fn forget(&mut self, lives: impl Fn(i32) -> bool) -> bool {
+        let before = self.queue.len();
+        self.queue.retain(|of| lives(of.pid));
+        if self.queue.len() < 2 {
+            self.queue.clear();
+        }
+        if self.queue.len() != before {
+            self.turn_ns = None;
+        }
+        self.queue.len() != before
+    }
+
+    /// Those whose turn begins, once the job has used enough CPU time; `None` while the present ones go on. While the job is stopped no turn ends.
+    pub fn turn(&mut self, cpu_ns: u64, cpus: u32) -> Option<Vec<i32>> {
+        let is_over = |begin_ns: u64| 4 * cpu_ns.saturating_sub(begin_ns) >= 3 * TURN_NS * u64::from(cpus.max(1));
+        if self.queue.is_empty() || self.turn_ns.is_some_and(|begin_ns| !is_over(begin_ns)) {
+            return None;
+        }
+        self.turn_ns = Some(cpu_ns);
+        let mut left = cpus;
+        let first = self.queue[0].pid;
+        let (chosen, waiting): (Vec<Subgang>, Vec<Subgang>) =
+            core::mem::take(&mut self.queue).into_iter().partition(|of| {
+                let fits = of.pid == first || of.width <= left;
+                left = left.saturating_sub(if fits { of.width } else { 0 });
+                fits
+            });
+        let pids = chosen.iter().map(|of| of.pid).collect();
+        self.queue = waiting;
+        self.queue.extend(chosen);
+        Some(pids)
     }
 }
 
@@ -71,63 +151,85 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn process(pid: i32, ready_ms: u64) -> Process {
-        Process { pid, ready_ns: ready_ms * MS, is_rank: false }
+    /// `threads` of a process that are ready for this time each.
+    fn process(pid: i32, threads: u64, each_ms: u64) -> Process {
+        Process { pid, ready_ns: threads * each_ms * MS, longest_ns: each_ms * MS }
     }
 
-    fn found(cpu_ms: u64, cpus: u32, processes: &[Process]) -> Vec<i32> {
-        subgangs(0, cpu_ms * MS, cpus, processes).unwrap()
-    }
-
-    #[test]
-    fn two_processes_of_two_spinning_threads_take_turns_on_two_cpus() {
-        // Stopped for the slots of others, the job has had both CPUs for 100 ms.
-        let workers = [process(7, 3), process(8, 200), process(9, 150)];
-        assert_eq!(found(200, 2, &workers), [8, 9]);
-        assert_eq!(found(400, 4, &workers), [0; 0], "each thread has a CPU");
-        assert_eq!(subgangs(0, 90 * MS, 2, &workers), None, "too short a time says nothing");
-        assert_eq!(subgangs(2, 290 * MS, 2, &workers), None, "one of the two may not have had its turn");
-        assert_eq!(subgangs(2, 300 * MS, 2, &workers), Some(vec![]), "one of them has done little in that time");
-    }
-
-    #[test]
-    fn threads_that_wait_asleep_and_processes_of_one_thread_need_no_turns() {
-        // PyTorch's: one of the two threads computes at a time.
-        assert_eq!(found(200, 2, &[process(8, 110), process(9, 105)]), [0; 0]);
-        // A compilation: many processes.
-        assert_eq!(found(200, 2, &[1, 2, 3, 4].map(|pid| process(pid, 100))), [0; 0]);
-        assert_eq!(found(200, 2, &[process(8, 800), process(9, 100)]), [0; 0], "one alone");
-        let ranks = [8, 9].map(|pid| Process { is_rank: true, ..process(pid, 200) });
-        assert_eq!(found(200, 2, &ranks), [0; 0], "they wait for each other");
-    }
-
-    #[test]
-    fn whoever_has_had_the_least_is_next_and_none_waits_for_ever() {
-        let mut subgangs = Subgangs::default();
-        let mut cpu_ns = vec![(8, 5_000 * MS), (9, 10 * MS)];
-        let mut got = [0, 0];
-        for _ in 0..100 {
-            // A turn is two CPUs for 50 ms, of which the other one gets a tenth.
-            let next = subgangs.next(&cpu_ns).unwrap();
-            for (pid, ns) in &mut cpu_ns {
-                *ns += if *pid == next { 90 * MS } else { 10 * MS };
-            }
-            got[usize::from(next == 9)] += 1;
+    fn found(cpu_ms: u64, cpus: u32, processes: &[Process]) -> Vec<(i32, u32)> {
+        match Subgangs::default().look(cpu_ms * MS, cpus, processes) {
+            Look::Found(found) => found.into_iter().map(|of| (of.pid, of.width)).collect(),
+            Look::TooSoon => panic!("long enough"),
         }
-        assert_eq!(got, [50, 50], "what they had before does not count");
-        cpu_ns.push((12, 0));
-        assert_eq!(
-            (0..3).map(|_| subgangs.next(&cpu_ns)).collect::<Vec<_>>(),
-            [Some(8); 3],
-            "while none runs nothing changes"
-        );
-        cpu_ns.iter_mut().filter(|(pid, _)| *pid != 12).for_each(|(_, ns)| *ns += MS);
-        assert_eq!(
-            subgangs.next(&cpu_ns),
-            Some(12),
-            "a new one has not to make up for its lateness, nor has it an advantage"
-        );
-        assert_eq!(subgangs.next(&cpu_ns[..2]), Some(8), "one that has gone is forgotten");
-        assert_eq!(subgangs.next(&[]), None);
+    }
+
+    fn begun(all: &[(i32, u32)]) -> Subgangs {
+        let all: Vec<Subgang> = all.iter().map(|(pid, width)| Subgang { pid: *pid, width: *width }).collect();
+        let mut subgangs = Subgangs::default();
+        assert!(!subgangs.take(&all) && subgangs.take(&all), "two looks have to agree");
+        subgangs
+    }
+
+    #[test]
+    fn processes_whose_threads_spin_and_want_more_than_the_cpus_are_subgangs() {
+        assert_eq!(found(200, 2, &[process(7, 1, 3), process(8, 2, 100), process(9, 2, 90)]), [(8, 2), (9, 2)]);
+        assert_eq!(found(400, 4, &[process(8, 4, 99), process(9, 2, 100)]), [(8, 4), (9, 2)]);
+        assert_eq!(found(400, 4, &[process(8, 2, 100), process(9, 2, 101)]), [], "each thread has a CPU");
+        assert_eq!(found(200, 2, &[process(8, 8, 100), process(9, 1, 100)]), [], "one alone");
+        assert_eq!(found(200, 2, &[1, 2, 3, 4].map(|pid| process(pid, 1, 100))), [], "a compilation");
+        // PyTorch's: one of the two threads computes at a time.
+        assert_eq!(found(200, 2, &[process(8, 2, 55), process(9, 2, 52)]), []);
+        // Beside a neighbour that takes half of each CPU.
+        assert_eq!(found(200, 2, &[process(8, 1, 200), process(9, 1, 200)]), []);
+        assert_eq!(found(6400, 64, &[process(8, 1, 100), process(9, 1, 100)]), []);
+    }
+
+    #[test]
+    fn too_short_a_time_says_nothing_and_two_looks_have_to_agree() {
+        let both = [process(8, 2, 100), process(9, 2, 90)];
+        assert_eq!(Subgangs::default().look(90 * MS, 2, &both), Look::TooSoon);
+        let mut subgangs = begun(&[(8, 2), (9, 2)]);
+        assert_eq!(subgangs.look(290 * MS, 2, &both), Look::TooSoon, "one of the two may not have had its turn");
+        let hardly = [process(8, 2, 100), Process { pid: 9, ready_ns: 190 * MS, longest_ns: 100 * MS }];
+        assert!(matches!(subgangs.look(300 * MS, 2, &hardly), Look::Found(found) if found.len() == 2), "it stays one");
+        assert!(!subgangs.take(&[]) && subgangs.count() == 2);
+        assert!(subgangs.take(&[]) && subgangs.count() == 0);
+    }
+
+    #[test]
+    fn as_many_as_fit_have_a_turn_and_none_waits_for_ever() {
+        for (cpus, all) in [
+            (2, &[(8, 2), (9, 2)][..]),
+            (4, &[(8, 4), (9, 2), (10, 2), (11, 1)]),
+            (64, &[(8, 64), (9, 8)]),
+            (2, &[(8, 8), (9, 3)]),
+        ] {
+            let mut subgangs = begun(all);
+            let mut turns = vec![0; all.len()];
+            let mut cpu_ns = 0;
+            for _ in 0..300 {
+                let chosen = subgangs.turn(cpu_ns, cpus).unwrap();
+                let width: u32 = all.iter().filter(|(pid, _)| chosen.contains(pid)).map(|(_, width)| width).sum();
+                assert!(chosen.len() == 1 || width <= cpus, "{chosen:?}");
+                assert_eq!(subgangs.turn(cpu_ns + TURN_NS, cpus), None, "the job was stopped for most of the time");
+                all.iter()
+                    .zip(&mut turns)
+                    .filter(|((pid, _), _)| chosen.contains(pid))
+                    .for_each(|(_, turns)| *turns += 1);
+                cpu_ns += TURN_NS * u64::from(cpus);
+            }
+            assert!(turns.iter().all(|turns| *turns >= 100), "{turns:?} of 300 on {cpus}");
+        }
+    }
+
+    #[test]
+    fn one_that_ends_gives_its_turn_to_the_next_and_a_last_one_needs_none() {
+        let mut subgangs = begun(&[(8, 2), (9, 2), (10, 2)]);
+        assert_eq!(subgangs.turn(0, 2), Some(vec![8]));
+        assert!(subgangs.forget(|pid| pid != 8));
+        assert_eq!(subgangs.turn(1, 2), Some(vec![9]));
+        assert!(!subgangs.forget(|pid| pid != 8), "it is known");
+        assert!(subgangs.forget(|pid| pid != 9) && subgangs.count() == 0);
+        assert_eq!(subgangs.turn(2, 2), None);
     }
 }

@@ -379,10 +379,11 @@ impl Driver {
         // It stays while jobs have their pages in it.
         let _ = std::fs::remove_dir(&self.identity.wait_dir);
         let Machinery { tree, slots, guard, mover, subgangs, .. } = self.machinery;
+        // While the guard would still do it.
+        subgangs.into_iter().for_each(Subgangs::end);
         slots.stop();
         guard.disarm();
         mover.end();
-        subgangs.into_iter().for_each(Subgangs::end);
         Driver::free_places(&self.identity.cpus, self.live.values());
         self.live.values().filter_map(|live| live.quota.as_ref()).for_each(quota::put_back);
         // The subtree stays while jobs run in it; a later daemon finds them there.
@@ -428,6 +429,7 @@ impl Driver {
         table.jobs.iter_mut().for_each(adopt::fills_nothing);
         self.machinery.slots.install(table);
         self.move_to_places();
+        self.tell_subgangs();
         self.heed_quotas();
         self.heed_watchdogs();
         self.tell_neighbours();

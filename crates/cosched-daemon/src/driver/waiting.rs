@@ -10,7 +10,6 @@ use cosched_api::{Chosen, JobWaiting, WaitMode, Waiting};
 use cosched_core::wait::page;
 use cosched_core::{Choice, JobId, Seen, Standing};
 use cosched_node::{Input, Waits};
-use std::collections::BTreeMap;
 
 impl Live {
     /// What its processes have counted of their waits.
@@ -54,28 +53,33 @@ impl Driver {
     /// Orders each job's way of waiting under the present plan.
     pub(super) fn order_waits(&mut self) {
         let cpus = self.identity.cpus_at_a_time;
-        let (mut ticks_changed, mut of_subgangs) = (false, BTreeMap::new());
+        let mut ticks_changed = false;
         for (id, live) in &mut self.live {
             let Some(record) = self.state.jobs.get(id) else { continue };
             let Some(asked) = record.waiting.as_ref().map(|w| w.asked) else { continue };
             let planned = self.plan.jobs.get(&JobId(*id));
             let ticks = asked.mode == WaitMode::Micro && planned.is_some_and(|job| job.standing == Standing::Scheduled);
             ticks_changed |= live.cgroup.switch_handle().want_ticks(ticks);
-            let waits = self.cluster.node.waiting(JobId(*id));
-            if asked.mode == WaitMode::Auto && waits.may_have_subgangs && !live.cgroup.is_adopted() {
-                of_subgangs.insert(*id, (live.cgroup.clone(), live.place.cpus.len() as u32));
-            }
             if let Some(page) = &mut live.page {
+                let waits = self.cluster.node.waiting(JobId(*id));
                 let spin_us = asked.spin_us.or(waits.spin_ns.map(|ns| (ns / 1000) as u32));
                 page.order(orders(Waiting { spin_us, ..asked }, words::wait_mode(waits.wait), waits.rivals, cpus));
             }
         }
-        if let Some(subgangs) = &mut self.machinery.subgangs {
-            subgangs.set(of_subgangs);
-        }
         if ticks_changed && let Err(e) = self.machinery.slots.heed_ticks(&self.identity.cpus) {
             tracing::warn!("the CPUs cannot switch in very short turns (--wait micro): {e}");
         }
+    }
+
+    /// The jobs whose processes may be subgangs, by the present plan, with the CPUs of their places.
+    pub(super) fn tell_subgangs(&mut self) {
+        let Some(subgangs) = &mut self.machinery.subgangs else { return };
+        let may = |(id, live): (&u64, &Live)| {
+            let asked = self.state.jobs.get(id)?.waiting.as_ref()?.asked;
+            let may = asked.mode == WaitMode::Auto && self.cluster.node.waiting(JobId(*id)).may_have_subgangs;
+            (may && !live.cgroup.is_adopted()).then(|| (*id, (live.cgroup.clone(), live.place.cpus.len() as u32)))
+        };
+        subgangs.set(self.live.iter().filter_map(may).collect());
     }
 
     /// Very short turns need threads of real-time priority; without it the request is refused rather than ignored.
@@ -122,9 +126,9 @@ impl Driver {
     /// How a job's processes wait, with the newest counts.
     pub(super) fn view_waiting(&self, record: &Record, live: Option<&Live>) -> Option<JobWaiting> {
         let mut waiting = record.waiting.clone()?;
+        waiting.subgangs = live.map_or(0, |live| live.cgroup.switch_handle().subgangs());
         let Some(page) = live.and_then(|l| l.page.as_ref()) else { return Some(waiting) };
         fill(&mut waiting, page);
-        waiting.subgangs = live.map_or(0, |live| live.cgroup.switch_handle().subgangs());
         waiting.page = Some(page.path.display().to_string());
         Some(waiting)
     }

@@ -1,19 +1,19 @@
-//! The turns of one job.
+//! The subgangs of one job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cosched_core::subgangs::{self, Process, TURN_NS};
+use cosched_core::subgangs::{self, Look, Process, TURN_NS};
 
-use super::class::{bring_back, is_idle, mark, set_behind, unmark};
+use super::class::{Marked, is_default, set_process};
 use crate::cgfile;
 use crate::descent::ancestors;
 use crate::job::JobCgroup;
-use crate::process::threads;
+use crate::process::{stat, threads};
 use crate::thread::usage_of;
 
-/// The time between two looks at the threads of a job: soon after its start and while there are turns, and later.
+/// The time between two looks at the threads of a job: soon after its start and while it has subgangs, and later.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOK_SELDOM: Duration = Duration::from_secs(1);
 /// How long after its start it is looked at often.
@@ -41,14 +41,11 @@ pub(super) struct JobSubgangs {
     look_at: Instant,
     turn_at: Option<Instant>,
     before: Option<Used>,
-    /// Whether the processes with several threads are ranks.
+    subgangs: subgangs::Subgangs,
+    /// What the cgroup's mark says.
+    marked: Marked,
+    /// The processes that were found to be ranks, or not.
     ranks: BTreeMap<i32, bool>,
-    /// The processes that take turns, and the one whose turn it is.
-    subgangs: Vec<i32>,
-    current: Option<i32>,
-    order: subgangs::Subgangs,
-    /// The threads that were behind the others before there were turns.
-    own_idle: BTreeSet<i32>,
 }
 
 impl JobSubgangs {
@@ -61,11 +58,9 @@ impl JobSubgangs {
             look_at: now,
             turn_at: None,
             before: None,
+            subgangs: subgangs::Subgangs::default(),
+            marked: Marked::default(),
             ranks: BTreeMap::new(),
-            subgangs: Vec::new(),
-            current: None,
-            order: subgangs::Subgangs::default(),
-            own_idle: BTreeSet::new(),
         }
     }
 
@@ -78,50 +73,50 @@ impl JobSubgangs {
         self.turn_at.map_or(self.look_at, |turn_at| turn_at.min(self.look_at))
     }
 
-    pub(super) fn step(&mut self, now: Instant) {
-        if now >= self.look_at {
-            if let Some(subgangs) = self.look() {
-                self.begin_or_end(subgangs);
-            }
-            let seldom = self.subgangs.is_empty() && now.saturating_duration_since(self.began) > YOUNG;
+    /// Does what is due until `until`.
+    pub(super) fn step(&mut self, now: Instant, until: Instant) {
+        if self.look_at <= until {
+            self.look();
+            let seldom = self.subgangs.count() == 0 && now.saturating_duration_since(self.began) > YOUNG;
             self.look_at = now + if seldom { LOOK_SELDOM } else { LOOK };
         }
-        self.turn_at = (!self.subgangs.is_empty()).then(|| now + Duration::from_nanos(TURN_NS));
-        self.give_turn();
+        if self.turn_at.is_none_or(|turn_at| turn_at <= until) {
+            self.give_turn();
+            self.turn_at = (self.subgangs.count() > 0).then(|| now + Duration::from_nanos(TURN_NS));
+        }
     }
 
-    /// Which processes are to take turns, by what the threads have done since the last look that told something; `None` if this one does not.
-    fn look(&mut self) -> Option<Vec<i32>> {
-        let Some(processes) = self.with_several_threads() else {
-            self.before = None;
-            return Some(Vec::new());
-        };
-        let mut now = Used { cpu_ns: self.cgroup.own_cpu_time_ns().ok()?, ready_ns: BTreeMap::new() };
-        let before = self.before.take().unwrap_or_default();
-        let ranks = std::mem::take(&mut self.ranks);
-        let mut seen = Vec::new();
-        for (pid, threads) in processes {
-            let mut ready_ns = 0;
-            for tid in threads {
-                let Some(usage) = usage_of(pid, tid) else { continue };
-                let now_ns = usage.cpu_ns + usage.delay_ns;
-                ready_ns += before.ready_ns.get(&tid).map_or(0, |then_ns| now_ns.saturating_sub(*then_ns));
-                now.ready_ns.insert(tid, now_ns);
+    /// Which processes are to take turns, by what the threads have done since the last look that told something.
+    fn look(&mut self) {
+        // Numbers are reused: those that have ended are forgotten before anything is done to their threads.
+        let mut is_new = self.subgangs.forget(|pid| self.marked.is_subgang(pid));
+        match self.several() {
+            None => {
+                self.before = None;
+                is_new |= self.subgangs.forget(|_| false);
             }
-            let is_rank = ranks.get(&pid).copied().unwrap_or_else(|| is_rank(pid));
-            self.ranks.insert(pid, is_rank);
-            seen.push(Process { pid, ready_ns, is_rank });
+            Some(several) => {
+                if let Some(Look::Found(mut found)) = self.found(&several) {
+                    let all: BTreeSet<i32> = several.iter().map(|(pid, _)| *pid).collect();
+                    found.retain(|of| self.subgangs.is(of.pid) || (is_default(of.pid) && !self.is_rank(of.pid)));
+                    self.ranks.retain(|pid, _| all.contains(pid));
+                    is_new |= self.subgangs.take(&found);
+                }
+            }
         }
-        // At the first look nothing is known of any thread.
-        let told = subgangs::subgangs(self.subgangs.len(), now.cpu_ns.saturating_sub(before.cpu_ns), self.cpus, &seen);
-        let is_first = before.ready_ns.is_empty();
-        self.before = Some(if told.is_some() || is_first { now } else { before });
-        told
+        if is_new {
+            self.change();
+        } else if self.subgangs.count() > 0 {
+            self.marked.bring_back_children(self.cgroup.v2_dir());
+        }
+        self.cgroup.switch_handle().set_subgangs(self.subgangs.count() as u32);
     }
 
     /// Its processes that have more than one thread, with these; `None` if there are too few or too many. Not those in cgroups that the job made itself.
-    fn with_several_threads(&self) -> Option<Vec<(i32, Vec<i32>)>> {
-        if self.cgroup.tasks().is_some_and(|tasks| tasks < 4) {
+    fn several(&self) -> Option<Vec<(i32, Vec<i32>)>> {
+        // Its file is open, so this costs little where there are many jobs.
+        let tasks = self.cgroup.switch_handle().tasks();
+        if tasks.is_some_and(|tasks| tasks < 4 || tasks as usize > THREADS_MAX) {
             return None;
         }
         let all = cgfile::procs(&self.cgroup.dirs().gang()).ok().filter(|all| all.len() <= PROCESSES_MAX)?;
@@ -131,81 +126,95 @@ impl JobSubgangs {
         (several.len() > 1 && count <= THREADS_MAX).then_some(several)
     }
 
-    fn begin_or_end(&mut self, subgangs: Vec<i32>) {
-        let dir = self.cgroup.v2_dir().to_owned();
-        match (self.subgangs.is_empty(), subgangs.is_empty()) {
-            (true, true) => return,
-            (true, false) => {
-                // Without the mark no other process would end what this daemon leaves when it is killed.
-                if mark(&dir).is_err() {
-                    return;
-                }
-                let procs = self.cgroup.own_procs().unwrap_or_default();
-                self.own_idle = procs.into_iter().flat_map(threads).filter(|tid| is_idle(*tid)).collect();
-                self.order = subgangs::Subgangs::default();
+    /// Those of them that would take turns. `None` where nothing is known of before, or the job's CPU time cannot be read.
+    fn found(&mut self, several: &[(i32, Vec<i32>)]) -> Option<Look> {
+        let mut now = Used { cpu_ns: self.cgroup.own_cpu_time_ns().ok()?, ready_ns: BTreeMap::new() };
+        let mut processes = Vec::new();
+        let before = self.before.take();
+        for (pid, threads) in several {
+            let mut process = Process { pid: *pid, ..Process::default() };
+            for tid in threads {
+                let Some(usage) = usage_of(*pid, *tid) else { continue };
+                let ready_ns = usage.cpu_ns + usage.delay_ns;
+                now.ready_ns.insert(*tid, ready_ns);
+                let then_ns = before.as_ref().and_then(|before| before.ready_ns.get(tid));
+                let since_ns = then_ns.map_or(0, |then_ns| ready_ns.saturating_sub(*then_ns));
+                process.ready_ns += since_ns;
+                process.longest_ns = process.longest_ns.max(since_ns);
             }
-            (false, true) => return self.end(),
-            (false, false) => {}
+            processes.push(process);
         }
-        if self.subgangs != subgangs {
-            (self.subgangs, self.current) = (subgangs, None);
-            self.cgroup.switch_handle().set_subgangs(self.subgangs.len() as u32);
-        }
-        // Those that are no longer subgangs, and what these have started, which is born behind the others as they are.
-        let waiting = self.waiting().flat_map(threads);
-        bring_back(&dir, &self.own_idle.iter().copied().chain(waiting).collect());
+        let Some(before) = before else {
+            self.before = Some(now);
+            return None;
+        };
+        let look = self.subgangs.look(now.cpu_ns.saturating_sub(before.cpu_ns), self.cpus, &processes);
+        self.before = Some(if look == Look::TooSoon { before } else { now });
+        Some(look)
     }
 
-    /// The processes whose turn it is not; none before it is that of one.
-    fn waiting(&self) -> impl Iterator<Item = i32> {
-        self.subgangs.iter().copied().filter(|pid| self.current.is_some_and(|current| current != *pid))
+    /// Others are subgangs now: all are brought back, and the next turn chooses.
+    fn change(&mut self) {
+        let dir = self.cgroup.v2_dir().to_owned();
+        let is_first = self.marked.subgangs.is_empty();
+        if !is_first {
+            self.marked.bring_back(&dir);
+        }
+        self.turn_at = None;
+        let start = |pid: i32| stat(pid).map(|of| (pid, of.start_ticks));
+        let subgangs: BTreeMap<i32, u64> = self.subgangs.pids().filter_map(start).collect();
+        if subgangs.is_empty() {
+            self.marked = Marked::default();
+            return Marked::remove(&dir);
+        }
+        let since_ticks = if is_first { now_ticks() } else { self.marked.since_ticks };
+        self.marked = Marked { since_ticks, subgangs };
+        // Without the mark no other process would end what this daemon leaves when it is killed.
+        if self.marked.write(&dir).is_err() {
+            self.subgangs = subgangs::Subgangs::default();
+            self.marked = Marked::default();
+        }
     }
 
     fn give_turn(&mut self) {
-        let cpu_ns = |pid: &i32| {
-            (*pid, threads(*pid).into_iter().filter_map(|tid| usage_of(*pid, tid)).map(|of| of.cpu_ns).sum())
-        };
-        let now: Vec<(i32, u64)> = self.subgangs.iter().map(cpu_ns).collect();
-        let next = self.order.next(&now);
-        if next == self.current {
-            return;
-        }
-        self.current = next;
-        next.into_iter().for_each(|pid| self.set_process(pid, false));
-        self.waiting().for_each(|pid| self.set_process(pid, true));
-    }
-
-    fn set_process(&self, pid: i32, behind: bool) {
-        for tid in threads(pid).into_iter().filter(|tid| !self.own_idle.contains(tid)) {
-            set_behind(tid, behind);
-            // The process may have ended and its number may have been reused.
-            if behind && !self.cgroup.has_thread(tid) {
-                set_behind(tid, false);
+        let Some(cpu_ns) = self.cgroup.own_cpu_time_ns().ok().filter(|_| self.subgangs.count() > 0) else { return };
+        let Some(front) = self.subgangs.turn(cpu_ns, self.cpus) else { return };
+        // The next ones first: meanwhile no CPU is without work.
+        front.iter().filter(|pid| self.marked.is_subgang(**pid)).for_each(|pid| set_process(*pid, false));
+        for pid in self.subgangs.pids().filter(|pid| !front.contains(pid)) {
+            if self.marked.is_subgang(pid) && self.cgroup.has_thread(pid) {
+                set_process(pid, true);
             }
         }
     }
 
-    fn end(&mut self) {
-        let dir = self.cgroup.v2_dir();
-        bring_back(dir, &self.own_idle);
-        unmark(dir);
-        self.cgroup.switch_handle().set_subgangs(0);
-        (self.subgangs, self.current, self.turn_at) = (Vec::new(), None, None);
+    /// Whether a launcher is among its ancestors in the job. Its environment would say so, too, but reading that can wait for the program.
+    fn is_rank(&mut self, pid: i32) -> bool {
+        if let Some(known) = self.ranks.get(&pid) {
+            return *known;
+        }
+        let own = self.cgroup.own_procs().unwrap_or_default();
+        let is_rank = ancestors(pid).take_while(|of| own.binary_search(of).is_ok()).any(|of| {
+            let name = cgfile::read_proc(Path::new(&format!("/proc/{of}/comm"))).unwrap_or_default();
+            LAUNCHERS.iter().any(|launcher| name.starts_with(launcher))
+        });
+        self.ranks.insert(pid, is_rank);
+        is_rank
     }
 }
 
 impl Drop for JobSubgangs {
     fn drop(&mut self) {
-        if !self.subgangs.is_empty() {
-            self.end();
+        if self.subgangs.forget(|_| false) {
+            self.change();
         }
+        self.cgroup.switch_handle().set_subgangs(0);
     }
 }
 
-/// Whether a launcher is among its ancestors. Its environment would say so, too, but reading that can wait for the program.
-fn is_rank(pid: i32) -> bool {
-    ancestors(pid).any(|of| {
-        let name = cgfile::read_proc(Path::new(&format!("/proc/{of}/comm"))).unwrap_or_default();
-        LAUNCHERS.iter().any(|launcher| name.starts_with(launcher))
-    })
+/// The time in which the kernel counts the starts of processes, in clock ticks since boot.
+fn now_ticks() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    now.tv_sec as u64 * per_second + now.tv_nsec as u64 * per_second / 1_000_000_000
 }

@@ -4,8 +4,8 @@
 //! those of the process whose turn it is come first on every CPU, and CPU time that these leave is used. Nothing is stopped. A thread that has a class
 //! of its own keeps it.
 //!
-//! Whatever ends the turns (fewer processes, another plan, the daemon's end, the guard), the threads are of the default class again. While a job has
-//! turns its cgroup is marked by an extended attribute, which the guard and the next daemon find.
+//! Whatever ends the turns (fewer processes, another plan, the daemon's end, the guard), the threads are of the default class again: the cgroup of a
+//! job that has subgangs is marked.
 
 mod class;
 mod job;
@@ -16,11 +16,18 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::job::JobCgroup;
-use crate::thread::nice_min;
+use crate::thread::{current_tid, is_privileged};
+use class::set_behind;
 use job::JobSubgangs;
+
+/// What is due within this time is done at one wake-up.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// After that it does nothing for as many times as long: users can make many threads, which are files to read. So turns become longer, not dearer.
+const PAUSE: u32 = 30;
 
 /// The jobs that are looked at, each with the number of its CPUs.
 type Jobs = BTreeMap<u64, (JobCgroup, u32)>;
@@ -34,16 +41,19 @@ pub struct Subgangs {
 }
 
 impl Subgangs {
-    /// Starts the thread. `None` where the class cannot be left again: for that the kernel wants CAP_SYS_NICE.
+    /// Starts the thread. `None` where the class cannot be left again: for that the kernel wants CAP_SYS_NICE, in the initial user namespace.
     ///
     /// # Errors
     /// The kernel gives no thread.
     pub fn start() -> io::Result<Option<Subgangs>> {
-        if nice_min() > 0 {
+        let name = |what: &str| std::thread::Builder::new().name(what.into());
+        let tried =
+            name("subgangs-try").spawn(|| set_behind(current_tid(), true) && set_behind(current_tid(), false))?;
+        if !is_privileged() || !tried.join().unwrap_or(false) {
             return Ok(None);
         }
         let (orders, told) = channel();
-        let thread = std::thread::Builder::new().name("subgangs".into()).spawn(move || serve(&told))?;
+        let thread = name("subgangs").spawn(move || serve(&told))?;
         Ok(Some(Subgangs { told: BTreeMap::new(), orders, thread }))
     }
 
@@ -67,10 +77,11 @@ impl Subgangs {
 
 fn serve(orders: &Receiver<Jobs>) {
     let mut jobs: BTreeMap<u64, JobSubgangs> = BTreeMap::new();
+    let mut not_before = Instant::now();
     loop {
         let order = match jobs.values().map(JobSubgangs::next_at).min() {
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
+            Some(at) => orders.recv_timeout(at.max(not_before).saturating_duration_since(Instant::now())),
         };
         match order {
             Ok(wanted) => {
@@ -81,7 +92,9 @@ fn serve(orders: &Receiver<Jobs>) {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let now = Instant::now();
-                jobs.values_mut().filter(|job| job.next_at() <= now).for_each(|job| job.step(now));
+                let until = now + TOGETHER;
+                jobs.values_mut().filter(|job| job.next_at() <= until).for_each(|job| job.step(now, until));
+                not_before = Instant::now() + now.elapsed() * PAUSE;
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }

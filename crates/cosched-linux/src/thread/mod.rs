@@ -70,6 +70,11 @@ pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_pid()
 }
 
+/// Whether this process has CAP_SYS_NICE.
+pub(crate) fn is_privileged() -> bool {
+    attr::is_privileged()
+}
+
 /// The lowest nice value that the calling thread may set: −20 with CAP_SYS_NICE, otherwise what RLIMIT_NICE permits, or 20 for none.
 pub fn nice_min() -> i8 {
     if attr::is_privileged() { -20 } else { attr::nice_min_unprivileged() as i8 }

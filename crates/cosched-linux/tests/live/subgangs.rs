@@ -17,7 +17,8 @@ fn classes(pid: i32) -> Vec<i32> {
 }
 
 fn all_are(pid: i32, class: i32) -> bool {
-    classes(pid).iter().all(|of| *of == class)
+    let classes = classes(pid);
+    !classes.is_empty() && classes.iter().all(|of| *of == class)
 }
 
 fn cpu_ns(pid: i32) -> u64 {
@@ -60,7 +61,7 @@ fn two_processes_with_a_thread_for_each_cpu_take_turns_until_the_end() {
     let [had_a, had_b] = [cpu_ns(a) - before[0], cpu_ns(b) - before[1]];
     println!("{} and {} ms of CPU time", had_a / 1_000_000, had_b / 1_000_000);
     assert!(had_a < 2 * had_b && had_b < 2 * had_a);
-    // What is born behind the others is brought back.
+    // Whatever the turn at the end.
     // SAFETY: numbers and a live sched_param.
     let moved = unsafe { libc::sched_setscheduler(b, libc::SCHED_IDLE, &libc::sched_param { sched_priority: 0 }) };
     assert_eq!(moved, 0);
