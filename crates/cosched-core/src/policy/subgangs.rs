@@ -122,7 +122,7 @@ impl Subgangs {
         self.queue.len() != before
     }
 
-    /// Those whose turn begins, once the job has used enough CPU time; `None` while the present ones go on. While the job is stopped no turn ends.
+    /// Those whose turn begins, once the job has used enough CPU time; `None` while those of the present ones last. While the job is stopped no turn ends.
     pub fn turn(&mut self, cpu_ns: u64, cpus: u32) -> Option<Vec<i32>> {
         let is_over = |begin_ns: u64| 4 * cpu_ns.saturating_sub(begin_ns) >= 3 * TURN_NS * u64::from(cpus.max(1));
         if self.queue.is_empty() || self.turn_ns.is_some_and(|begin_ns| !is_over(begin_ns)) {
