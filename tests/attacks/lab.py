@@ -94,10 +94,10 @@ class User:
 class Lab:
     """The environment of one attack: `daemon()` starts the daemon, `a` and `b` are the users, `root` is root."""
 
-    def __init__(self):
+    def __init__(self, name=""):
         self.dir = Path(tempfile.mkdtemp(prefix="csa-"))
         self.dir.chmod(0o755)
-        self.cgroup = f"csa-{os.getpid()}"
+        self.cgroup = f"csa-{os.getpid()}{name}"
         # A copy that users may execute, wherever the project is.
         self.bin = self.dir / "bin"
         self.bin.mkdir()
