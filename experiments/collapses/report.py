@@ -18,6 +18,15 @@ def collect(found):
     return {name: one(next(case for case in cases.CASES if case.name == name), arms) for name, arms in found.items() if any(arms.values())}
 
 
+def beside(published, kept):
+    """Some cases measured again, in the place of those that are published; and what these were measured on."""
+    for case in published["cases"].values():
+        case.setdefault("commit", published["made"]["commit"])
+        case["arms"] = {arm: case["arms"][arm] for arm in runner.ARMS if arm in case["arms"]}
+    every = published["cases"] | kept
+    return {case.name: every[case.name] for case in cases.CASES if case.name in every}, published["made"]
+
+
 def one(case, arms):
     measured = {}
     for arm, entries in arms.items():
@@ -56,6 +65,9 @@ best arm, in italics). Medians of {', '.join(map(str, runs))} runs; lowest and h
     lines += ["", "[Time over the ideal](page.html)"]
     lines += ["", "## The cases", "", row(["case", "reported", "where", "the remedy", "lowest to highest, s"]), row(["---"] * 5)]
     lines += [row([case["title"], case["reported"], case["cites"], case["remedy"] or "", spans(case)]) for case in kept.values()]
+    others = {case["commit"] for case in kept.values()} - {made["commit"]}
+    titles = {commit: "; ".join(case["title"] for case in kept.values() if case["commit"] == commit) for commit in sorted(others)}
+    lines += ["", *(f"Measured later, at commit {commit}: {those}." for commit, those in titles.items())]
     lines += ["", *(f"Left out: {name}: no {', '.join(needs)}." for name, needs in absent.items())]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -73,6 +73,13 @@ class Report(unittest.TestCase):
         self.assertIsNone(found["arms"]["auto"]["median_s"])
         self.assertIn("(1 of 4 > ", report.ratio(found["arms"]["default"]))
 
+    def test_cases_that_were_not_measured_again_stay_as_they_are_published(self):
+        made = {"commit": "old", "date": "2026-11-29", "cpus": 2, "kernel": "6.18"}
+        old = {"made": made, "cases": {"joblib": self.kept(default=runs(8.0)), "boosting": self.kept(default=runs(4.0))}}
+        kept, of = report.beside(old, {"joblib": {**self.kept(default=runs(6.0)), "commit": "new"}})
+        self.assertEqual([(name, case["commit"], case["arms"]["default"]["median_s"]) for name, case in kept.items()], [("boosting", "old", 4.0), ("joblib", "new", 6.0)])
+        self.assertIn(f"Measured later, at commit new: {kept['joblib']['title']}.", report.text(kept, of, {}))
+
     def test_the_picture_has_the_rows_in_which_plain_linux_loses_most(self):
         case = self.kept(plain=runs(8.0), default=runs(4.4), remedy=runs(2.0))
         worse = self.kept(plain=runs(cut=1), default=runs(4.0))
