@@ -25,7 +25,7 @@ use anyhow::{Context, bail};
 use cosched_api::Warning;
 use cosched_linux::beat::Beat;
 use cosched_linux::kernel_agent::KernelAgent;
-use cosched_linux::{SlotConfig, SlotThread, Subgangs, Tree, mechanism, observe, realtime, thaw};
+use cosched_linux::{SlotConfig, SlotThread, Subgangs, Tree, mechanism, observe, realtime, subgangs, thaw};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -199,6 +199,7 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
     let lock = instance::lock_tree(&tree)?;
     // Jobs left frozen by an earlier daemon must not wait for the new plan.
     thaw::thaw_all(&tree.thaw_paths(), config.mechanism == "signals");
+    subgangs::forget(tree.v2_dir());
     // `fair` begins with the weight of one session among others.
     let part = if let Reserve::Part(part) = config.reserve { part } else { 0.5 };
     if !tree.set_reserve(part)? {
@@ -223,6 +224,9 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
     };
     let mover = Mover::start()?;
     let subgangs = if tree.has_keepers() { None } else { Subgangs::start()? };
+    if subgangs.is_none() {
+        tracing::info!("processes of one job take no turns (subgangs): this daemon has no CAP_SYS_NICE");
+    }
     let watchdogs = Watchdogs::start(places.runtime_dir.clone())?;
     // Without cgroups nothing fills, and it need not be known which CPUs are idle.
     let probe = (!tree.has_keepers()).then(|| ProbeKeeper::new(exe));

@@ -7,7 +7,7 @@ use crate::keeper::files;
 use crate::marker;
 use crate::quota;
 use crate::reserve;
-use crate::subgangs::end_subgangs;
+use crate::subgangs::end_all;
 use crate::switch::WEIGHT_DEFAULT;
 use crate::switch::WeightFile;
 
@@ -54,7 +54,7 @@ pub fn thaw_all(paths: &ThawPaths, signals: bool) -> usize {
         }
     }
     // Last: a job may have many threads, and these run meanwhile.
-    jobs.iter().for_each(|dir| end_subgangs(dir));
+    end_all(&jobs);
     written
 }
 

@@ -7,12 +7,12 @@
 
 use alloc::vec::Vec;
 
-/// The least number of a process's threads that run or are ready at a time, in the mean, for it to become a subgang (3/2) and to stay one (5/4). One
-/// whose threads wait for each other asleep has 1.
+/// The least number of a process's threads that run or are ready at a time, in the mean, for it to become a subgang (3/2), and of CPUs that it uses in
+/// its turns to stay one (5/4). One whose threads wait for each other asleep has 1.
 const BECOMES: (u64, u64) = (3, 2);
 const STAYS: (u64, u64) = (5, 4);
 /// How much more than there are CPUs all of them together want at the least (5/4).
-const CROWDED: (u64, u64) = (5, 4);
+const CROWDED: (u32, u32) = (5, 4);
 /// How long a turn is, in ns: long beside what it costs the CPUs' caches, short beside what a user waits for.
 pub const TURN_NS: u64 = 50_000_000;
 
@@ -21,13 +21,14 @@ pub const TURN_NS: u64 = 50_000_000;
 pub struct Process {
     /// Its number.
     pub pid: i32,
-    /// How long its threads ran or were ready to run, in ns: all together, and the one that was so the longest.
+    /// How long its threads ran or were ready to run, in ns: all together, and the one that was so the longest. Not used for a subgang: the kernel
+    /// counts the time for which a thread was ready when that runs again.
     pub ready_ns: u64,
     /// See `ready_ns`.
     pub longest_ns: u64,
 }
 
-/// A process that takes turns.
+/// A process that takes turns, or would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subgang {
     /// Its number.
@@ -36,22 +37,23 @@ pub struct Subgang {
     pub width: u32,
 }
 
-/// What became of a look.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
-    /// The job has used too little CPU time since the last look to tell: each of its subgangs has to have had a turn, as the kernel counts how long a
-    /// thread was ready when that runs again.
-    TooSoon,
-    /// The processes that would take turns.
-    Found(Vec<Subgang>),
+/// One that takes turns.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    of: Subgang,
+    /// It has the present turn: its CPU time at the begin.
+    since_ns: Option<u64>,
+    /// In its turns since the last look: the CPU time that it used, and the time of each CPU that the job had.
+    used_ns: u64,
+    had_ns: u64,
 }
 
 /// The subgangs of a job, and whose turn it is.
 #[derive(Debug, Clone, Default)]
 pub struct Subgangs {
     /// Those that have waited the longest first.
-    queue: Vec<Subgang>,
-    /// What the last look found: two have to agree, as programs have phases.
+    queue: Vec<Member>,
+    /// What the last look found: only what two find one after the other counts, as programs have phases.
     last: Vec<i32>,
     /// The CPU time of the job at the begin of the turn.
     turn_ns: Option<u64>,
@@ -65,79 +67,100 @@ impl Subgangs {
 
     /// Their processes.
     pub fn pids(&self) -> impl Iterator<Item = i32> + '_ {
-        self.queue.iter().map(|of| of.pid)
+        self.queue.iter().map(|member| member.of.pid)
     }
 
     /// Whether this process is one.
     pub fn is(&self, pid: i32) -> bool {
-        self.queue.iter().any(|of| of.pid == pid)
+        self.pids().any(|of| of == pid)
     }
 
-    /// What the processes have done since the last look. `cpu_ns` is what the whole job has used on its `cpus`; the time in which it was stopped
-    /// does not count.
-    pub fn look(&self, cpu_ns: u64, cpus: u32, processes: &[Process]) -> Look {
-        let cpus = u64::from(cpus.max(1));
-        let busy_ns = cpu_ns / cpus;
-        if busy_ns < TURN_NS * (self.queue.len() as u64 + 1) {
-            return Look::TooSoon;
+    /// Which processes would take turns, by what they have done since the last look. `cpu_ns` is what the whole job has used meanwhile on its `cpus`; the
+    /// time in which it was stopped does not count. `None` while that is too little to tell, or a subgang has had no turn.
+    pub fn look(&mut self, cpu_ns: u64, cpus: u32, processes: &[Process]) -> Option<Vec<Subgang>> {
+        if cpus < 2 {
+            // No two threads of a process could run at a time.
+            return Some(Vec::new());
         }
+        let busy_ns = cpu_ns / u64::from(cpus);
+        if busy_ns < TURN_NS || self.queue.iter().any(|member| member.had_ns == 0) {
+            return None;
+        }
+        let others = || processes.iter().filter(|process| !self.is(process.pid));
         // Beside others, and where CPUs are left, the job's CPU time tells less than how long one of its threads was ready.
-        let ran_ns = processes.iter().map(|process| process.longest_ns).fold(busy_ns, u64::max);
-        let is_subgang = |process: &&Process| {
-            let (by, least) = if self.is(process.pid) { (STAYS.1, STAYS.0) } else { (BECOMES.1, BECOMES.0) };
-            by * process.ready_ns >= least * ran_ns
-        };
-        let found = || processes.iter().filter(is_subgang);
-        let ready_ns: u64 = found().map(|process| process.ready_ns).sum();
-        let needed = found().count() >= 2 && CROWDED.1 * ready_ns >= CROWDED.0 * cpus * ran_ns;
+        let ran_ns = others().map(|process| process.longest_ns).fold(busy_ns, u64::max);
         let width = |process: &Process| ((process.ready_ns + ran_ns / 2) / ran_ns) as u32;
-        let subgang = |process: &Process| Subgang { pid: process.pid, width: width(process) };
-        Look::Found(found().filter(|_| needed).map(subgang).collect())
+        let newcomers = others().filter(|process| BECOMES.1 * process.ready_ns >= BECOMES.0 * ran_ns);
+        let stays = |member: &&Member| STAYS.1 * member.used_ns >= STAYS.0 * member.had_ns;
+        let mut found: Vec<Subgang> = self.queue.iter().filter(stays).map(|member| member.of).collect();
+        found.extend(newcomers.map(|process| Subgang { pid: process.pid, width: width(process) }));
+        self.queue.iter_mut().for_each(|member| (member.used_ns, member.had_ns) = (0, 0));
+        Some(found)
     }
 
-    /// Takes what a look has found, if the one before has found the same processes. Returns whether others take turns now.
-    pub fn take(&mut self, found: &[Subgang]) -> bool {
-        let pids: Vec<i32> = found.iter().map(|of| of.pid).collect();
-        let agree = core::mem::replace(&mut self.last, pids) == self.last;
-        let is_new = agree && (found.len() != self.queue.len() || found.iter().any(|of| !self.is(of.pid)));
-        if is_new {
-            let width_of = |pid: i32| found.iter().find(|of| of.pid == pid).copied();
-            let mut queue: Vec<Subgang> = self.queue.iter().filter_map(|of| width_of(of.pid)).collect();
-            queue.extend(found.iter().filter(|of| !self.is(of.pid)));
-            (self.queue, self.turn_ns) = (queue, None);
+    /// Takes what a look has found: those that two looks have found, and without those that two have not. None where fewer than two are left, or all of
+    /// their threads find a CPU. Returns whether others take turns now.
+    pub fn take(&mut self, cpus: u32, found: &[Subgang]) -> bool {
+        let now: Vec<i32> = found.iter().map(|of| of.pid).collect();
+        let last = core::mem::replace(&mut self.last, now);
+        let before: Vec<i32> = self.pids().collect();
+        self.queue.retain(|member| last.contains(&member.of.pid) || self.last.contains(&member.of.pid));
+        for of in found.iter().filter(|of| last.contains(&of.pid) && !before.contains(&of.pid)) {
+            self.queue.push(Member { of: *of, since_ns: None, used_ns: 0, had_ns: 0 });
         }
-        is_new
+        let width = self.queue.iter().fold(0, |sum: u32, member| sum.saturating_add(member.of.width));
+        if self.queue.len() < 2 || u64::from(CROWDED.1) * u64::from(width) < u64::from(CROWDED.0) * u64::from(cpus) {
+            self.queue.clear();
+        }
+        self.is_new(&before)
     }
 
     /// Processes have ended. Returns whether one of them was a subgang.
     pub fn forget(&mut self, lives: impl Fn(i32) -> bool) -> bool {
-        let before = self.queue.len();
-        self.queue.retain(|of| lives(of.pid));
+        let before: Vec<i32> = self.pids().collect();
+        self.queue.retain(|member| lives(member.of.pid));
         if self.queue.len() < 2 {
             self.queue.clear();
         }
-        if self.queue.len() != before {
-            self.turn_ns = None;
+        if self.queue.is_empty() {
+            self.last.clear();
         }
-        self.queue.len() != before
+        self.is_new(&before)
     }
 
-    /// Those whose turn begins, once the job has used enough CPU time; `None` while those of the present ones last. While the job is stopped no turn ends.
-    pub fn turn(&mut self, cpu_ns: u64, cpus: u32) -> Option<Vec<i32>> {
-        let is_over = |begin_ns: u64| 4 * cpu_ns.saturating_sub(begin_ns) >= 3 * TURN_NS * u64::from(cpus.max(1));
-        if self.queue.is_empty() || self.turn_ns.is_some_and(|begin_ns| !is_over(begin_ns)) {
+    fn is_new(&mut self, before: &[i32]) -> bool {
+        let is_new = !self.pids().eq(before.iter().copied());
+        if is_new {
+            self.turn_ns = None;
+            self.queue.iter_mut().for_each(|member| member.since_ns = None);
+        }
+        is_new
+    }
+
+    /// Those whose turn begins, when the job has used `cpu_ns`; `None` while those of the present one last. While the job is stopped no turn ends.
+    /// `used_ns` is the CPU time of a process.
+    pub fn turn(&mut self, cpu_ns: u64, cpus: u32, used_ns: impl Fn(i32) -> u64) -> Option<Vec<i32>> {
+        let had_ns = self.turn_ns.map(|begin_ns| cpu_ns.saturating_sub(begin_ns) / u64::from(cpus.max(1)));
+        if self.queue.is_empty() || had_ns.is_some_and(|had_ns| 4 * had_ns < 3 * TURN_NS) {
             return None;
         }
         self.turn_ns = Some(cpu_ns);
+        for member in &mut self.queue {
+            if let (Some(since_ns), Some(had_ns)) = (member.since_ns.take(), had_ns) {
+                member.used_ns += used_ns(member.of.pid).saturating_sub(since_ns);
+                member.had_ns += had_ns;
+            }
+        }
         let mut left = cpus;
-        let first = self.queue[0].pid;
-        let (chosen, waiting): (Vec<Subgang>, Vec<Subgang>) =
-            core::mem::take(&mut self.queue).into_iter().partition(|of| {
+        let first = self.queue[0].of.pid;
+        let (mut chosen, waiting): (Vec<Member>, Vec<Member>) =
+            core::mem::take(&mut self.queue).into_iter().partition(|Member { of, .. }| {
                 let fits = of.pid == first || of.width <= left;
                 left = left.saturating_sub(if fits { of.width } else { 0 });
                 fits
             });
-        let pids = chosen.iter().map(|of| of.pid).collect();
+        chosen.iter_mut().for_each(|member| member.since_ns = Some(used_ns(member.of.pid)));
+        let pids = chosen.iter().map(|member| member.of.pid).collect();
         self.queue = waiting;
         self.queue.extend(chosen);
         Some(pids)
@@ -147,6 +170,7 @@ impl Subgangs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
     use alloc::vec;
 
     const MS: u64 = 1_000_000;
@@ -156,80 +180,152 @@ mod tests {
         Process { pid, ready_ns: threads * each_ms * MS, longest_ns: each_ms * MS }
     }
 
+    fn subgangs(all: &[(i32, u32)]) -> Vec<Subgang> {
+        all.iter().map(|(pid, width)| Subgang { pid: *pid, width: *width }).collect()
+    }
+
     fn found(cpu_ms: u64, cpus: u32, processes: &[Process]) -> Vec<(i32, u32)> {
-        match Subgangs::default().look(cpu_ms * MS, cpus, processes) {
-            Look::Found(found) => found.into_iter().map(|of| (of.pid, of.width)).collect(),
-            Look::TooSoon => panic!("long enough"),
+        let found = Subgangs::default().look(cpu_ms * MS, cpus, processes).expect("long enough");
+        found.into_iter().map(|of| (of.pid, of.width)).collect()
+    }
+
+    fn begun(cpus: u32, all: &[(i32, u32)]) -> Subgangs {
+        let mut begun = Subgangs::default();
+        assert!(!begun.take(cpus, &subgangs(all)) && begun.take(cpus, &subgangs(all)), "two looks have to agree");
+        begun
+    }
+
+    /// Turns in which those in front use the CPUs, as many as they are wide, but for `asleep`, which uses one.
+    #[derive(Default)]
+    struct World {
+        cpu_ns: u64,
+        used_ns: BTreeMap<i32, u64>,
+        turns: BTreeMap<i32, u32>,
+    }
+
+    impl World {
+        fn turn(&mut self, subgangs: &mut Subgangs, cpus: u32, turn_ns: u64, asleep: Option<i32>) -> Vec<i32> {
+            let chosen = subgangs.turn(self.cpu_ns, cpus, |pid| self.used_ns.get(&pid).copied().unwrap_or(0)).unwrap();
+            let width =
+                |pid: i32| subgangs.queue.iter().find(|member| member.of.pid == pid).unwrap().of.width.min(cpus);
+            for pid in &chosen {
+                let wide = if asleep == Some(*pid) { 1 } else { width(*pid) };
+                *self.used_ns.entry(*pid).or_default() += turn_ns * u64::from(wide);
+                *self.turns.entry(*pid).or_default() += 1;
+            }
+            self.cpu_ns += turn_ns * u64::from(cpus);
+            chosen
         }
     }
 
-    fn begun(all: &[(i32, u32)]) -> Subgangs {
-        let all: Vec<Subgang> = all.iter().map(|(pid, width)| Subgang { pid: *pid, width: *width }).collect();
-        let mut subgangs = Subgangs::default();
-        assert!(!subgangs.take(&all) && subgangs.take(&all), "two looks have to agree");
-        subgangs
-    }
-
     #[test]
-    fn processes_whose_threads_spin_and_want_more_than_the_cpus_are_subgangs() {
+    fn processes_whose_threads_spin_would_be_subgangs() {
         assert_eq!(found(200, 2, &[process(7, 1, 3), process(8, 2, 100), process(9, 2, 90)]), [(8, 2), (9, 2)]);
         assert_eq!(found(400, 4, &[process(8, 4, 99), process(9, 2, 100)]), [(8, 4), (9, 2)]);
-        assert_eq!(found(400, 4, &[process(8, 2, 100), process(9, 2, 101)]), [], "each thread has a CPU");
-        assert_eq!(found(200, 2, &[process(8, 8, 100), process(9, 1, 100)]), [], "one alone");
         assert_eq!(found(200, 2, &[1, 2, 3, 4].map(|pid| process(pid, 1, 100))), [], "a compilation");
         // PyTorch's: one of the two threads computes at a time.
         assert_eq!(found(200, 2, &[process(8, 2, 55), process(9, 2, 52)]), []);
         // Beside a neighbour that takes half of each CPU.
         assert_eq!(found(200, 2, &[process(8, 1, 200), process(9, 1, 200)]), []);
         assert_eq!(found(6400, 64, &[process(8, 1, 100), process(9, 1, 100)]), []);
+        assert_eq!(found(100, 1, &[process(8, 2, 100), process(9, 2, 100)]), [], "on one CPU no two run at a time");
+        assert_eq!(Subgangs::default().look(90 * MS, 2, &[process(8, 2, 100)]), None, "too short a time says nothing");
     }
 
     #[test]
-    fn too_short_a_time_says_nothing_and_two_looks_have_to_agree() {
-        let both = [process(8, 2, 100), process(9, 2, 90)];
-        assert_eq!(Subgangs::default().look(90 * MS, 2, &both), Look::TooSoon);
-        let mut subgangs = begun(&[(8, 2), (9, 2)]);
-        assert_eq!(subgangs.look(290 * MS, 2, &both), Look::TooSoon, "one of the two may not have had its turn");
-        let hardly = [process(8, 2, 100), Process { pid: 9, ready_ns: 190 * MS, longest_ns: 100 * MS }];
-        assert!(matches!(subgangs.look(300 * MS, 2, &hardly), Look::Found(found) if found.len() == 2), "it stays one");
-        assert!(!subgangs.take(&[]) && subgangs.count() == 2);
-        assert!(subgangs.take(&[]) && subgangs.count() == 0);
+    fn what_two_looks_find_takes_turns_if_it_wants_more_than_the_cpus() {
+        assert_eq!(begun(2, &[(8, 2), (9, 2)]).pids().collect::<Vec<_>>(), [8, 9]);
+        let mut none = Subgangs::default();
+        for all in [&[(8, 2), (9, 2)][..], &[(8, 2), (9, 2)], &[(8, 2), (9, 2)]] {
+            assert!(!none.take(4, &subgangs(all)), "each thread has a CPU");
+        }
+        let mut none = Subgangs::default();
+        assert!((0..3).all(|_| !none.take(2, &subgangs(&[(8, 8)]))), "one alone");
+        // Workers come and go.
+        let mut some = begun(2, &[(8, 2), (9, 2)]);
+        assert!(!some.take(2, &subgangs(&[(8, 2), (9, 2), (10, 2)])));
+        assert!(some.take(2, &subgangs(&[(8, 2), (10, 2), (11, 2)])), "10 was found twice, 9 missed once");
+        assert_eq!(some.pids().collect::<Vec<_>>(), [8, 9, 10]);
+        assert!(some.take(2, &subgangs(&[(8, 2), (11, 2)])));
+        assert_eq!(some.pids().collect::<Vec<_>>(), [8, 10, 11], "9 was missed twice");
+        assert!(some.take(2, &[]) && some.pids().eq([8, 11]), "10, too");
+        assert!(some.take(2, &[]) && some.count() == 0);
     }
 
     #[test]
     fn as_many_as_fit_have_a_turn_and_none_waits_for_ever() {
-        for (cpus, all) in [
-            (2, &[(8, 2), (9, 2)][..]),
-            (4, &[(8, 4), (9, 2), (10, 2), (11, 1)]),
-            (64, &[(8, 64), (9, 8)]),
-            (2, &[(8, 8), (9, 3)]),
-        ] {
-            let mut subgangs = begun(all);
-            let mut turns = vec![0; all.len()];
-            let mut cpu_ns = 0;
+        let (two, five) = ([(8, 2), (9, 2)], [(8, 2), (9, 2), (10, 2), (11, 2), (12, 2)]);
+        let unequal = [(8, 4), (9, 2), (10, 2), (11, 1)];
+        for (cpus, all) in [(2, &two[..]), (2, &five), (4, &unequal), (64, &[(8, 64), (9, 18)]), (2, &[(8, 8), (9, 3)])]
+        {
+            let (mut subgangs, mut world) = (begun(cpus, all), World::default());
             for _ in 0..300 {
-                let chosen = subgangs.turn(cpu_ns, cpus).unwrap();
+                let chosen = world.turn(&mut subgangs, cpus, TURN_NS, None);
                 let width: u32 = all.iter().filter(|(pid, _)| chosen.contains(pid)).map(|(_, width)| width).sum();
                 assert!(chosen.len() == 1 || width <= cpus, "{chosen:?}");
-                assert_eq!(subgangs.turn(cpu_ns + TURN_NS, cpus), None, "the job was stopped for most of the time");
-                all.iter()
-                    .zip(&mut turns)
-                    .filter(|((pid, _), _)| chosen.contains(pid))
-                    .for_each(|(_, turns)| *turns += 1);
-                cpu_ns += TURN_NS * u64::from(cpus);
+                assert_eq!(
+                    subgangs.turn(world.cpu_ns - TURN_NS / 2 * u64::from(cpus), cpus, |_| 0),
+                    None,
+                    "it was stopped for half of the time"
+                );
             }
-            assert!(turns.iter().all(|turns| *turns >= 100), "{turns:?} of 300 on {cpus}");
+            assert!(
+                world.turns.values().all(|turns| *turns as usize >= 300 / all.len()),
+                "{:?} on {cpus}",
+                world.turns
+            );
         }
     }
 
     #[test]
+    fn whoever_uses_its_turns_stays_however_many_and_long_they_are() {
+        for count in 2..=6 {
+            for turn_ns in [TURN_NS, 160 * MS, 310 * MS] {
+                let all: Vec<(i32, u32)> = (0..count).map(|pid| (pid, 2)).collect();
+                let (mut subgangs, mut world) = (begun(2, &all), World::default());
+                let mut before_ns = 0;
+                for at in 0..200 {
+                    world.turn(&mut subgangs, 2, turn_ns, None);
+                    // The kernel has counted little of what they waited for.
+                    let seen: Vec<Process> = (0..count).map(|pid| process(pid, 2, 1)).collect();
+                    if let Some(found) = subgangs.look(world.cpu_ns - before_ns, 2, &seen) {
+                        before_ns = world.cpu_ns;
+                        assert!(!subgangs.take(2, &found), "{count} in turns of {turn_ns} ns: {found:?} at {at}");
+                    }
+                }
+                assert!(before_ns > 0, "some look told something");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_leaves_a_cpu_in_its_turns_is_none_any_more_and_another_one_comes_in() {
+        let (mut subgangs, mut world) = (begun(2, &[(8, 2), (9, 2), (10, 2)]), World::default());
+        let mut before_ns = 0;
+        for _ in 0..20 {
+            world.turn(&mut subgangs, 2, TURN_NS, Some(9));
+            let window_ns = (world.cpu_ns - before_ns) / 2;
+            let newcomer = Process { pid: 11, ready_ns: 2 * window_ns, longest_ns: window_ns };
+            if let Some(found) = subgangs.look(world.cpu_ns - before_ns, 2, &[newcomer]) {
+                before_ns = world.cpu_ns;
+                subgangs.take(2, &found);
+            }
+        }
+        let mut pids: Vec<i32> = subgangs.pids().collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [8, 10, 11]);
+    }
+
+    #[test]
     fn one_that_ends_gives_its_turn_to_the_next_and_a_last_one_needs_none() {
-        let mut subgangs = begun(&[(8, 2), (9, 2), (10, 2)]);
-        assert_eq!(subgangs.turn(0, 2), Some(vec![8]));
+        let mut subgangs = begun(2, &[(8, 2), (9, 2), (10, 2)]);
+        assert_eq!(subgangs.turn(0, 2, |_| 0), Some(vec![8]));
         assert!(subgangs.forget(|pid| pid != 8));
-        assert_eq!(subgangs.turn(1, 2), Some(vec![9]));
+        assert_eq!(subgangs.turn(1, 2, |_| 0), Some(vec![9]));
         assert!(!subgangs.forget(|pid| pid != 8), "it is known");
         assert!(subgangs.forget(|pid| pid != 9) && subgangs.count() == 0);
-        assert_eq!(subgangs.turn(2, 2), None);
+        assert_eq!(subgangs.turn(2, 2, |_| 0), None);
+        let both = [Subgang { pid: 8, width: 2 }, Subgang { pid: 9, width: 2 }];
+        assert!(!subgangs.take(2, &both) && subgangs.take(2, &both), "two looks again");
     }
 }

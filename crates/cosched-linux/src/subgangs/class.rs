@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 
@@ -17,6 +19,10 @@ const ATTRIBUTE: &str = "user.cosched.subgangs";
 const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
 /// How often the threads are searched for such as were made meanwhile.
 const PASSES_MAX: usize = 16;
+/// The most processes that are searched for what subgangs have started.
+const PROCESSES_MAX: usize = 4096;
+/// A process that is being forked has its class before it is in any list. The copy of a large one takes milliseconds.
+const FORK: Duration = Duration::from_millis(20);
 
 /// When a job began to have subgangs, in clock ticks since boot, and each of them with its start time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,7 +65,9 @@ impl Marked {
     pub(super) fn bring_back_children(&self, job: &Path) {
         for _ in 0..PASSES_MAX {
             let procs = cgfile::reachable(job).into_iter().flat_map(|dir| cgfile::procs(&dir).unwrap_or_default());
-            let idle = procs.filter(|pid| threads(*pid).into_iter().any(is_idle) && !self.is_subgang(*pid));
+            let idle = procs
+                .take(PROCESSES_MAX)
+                .filter(|pid| threads(*pid).into_iter().any(is_idle) && !self.is_subgang(*pid));
             let mut born: Vec<(u64, i32, i32)> = idle
                 .filter_map(|pid| stat(pid).map(|of| (of.start_ticks, pid, of.ppid)))
                 .filter(|(start, ..)| *start >= self.since_ticks)
@@ -120,11 +128,31 @@ pub(super) fn set_behind(tid: i32, behind: bool) -> bool {
     policy(tid) == from && unsafe { libc::sched_setscheduler(tid, to, &raw const parameters) } == 0
 }
 
-/// Ends the subgangs of a job, if its cgroup is marked.
-pub(crate) fn end_subgangs(job: &Path) {
-    if let Some(marked) = Marked::read(job) {
-        marked.bring_back(job);
+/// The CPU time that a process has used, also by threads that have ended, in ns; 0 if it no longer exists.
+pub(super) fn process_cpu_ns(pid: i32) -> u64 {
+    // The clock of another process, as clock_getcpuclockid(3) makes it.
+    let clock = (!pid << 3) | 2;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec, which the call writes.
+    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
+        0 => time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+        _ => 0,
     }
+}
+
+/// Ends the subgangs of these jobs, where their cgroups are marked.
+pub(crate) fn end_all(jobs: &[PathBuf]) {
+    let marked: Vec<(&PathBuf, Marked)> = jobs.iter().filter_map(|job| Some((job, Marked::read(job)?))).collect();
+    marked.iter().for_each(|(job, marked)| marked.bring_back(job));
+    if !marked.is_empty() {
+        sleep(FORK);
+        marked.iter().for_each(|(job, marked)| marked.bring_back(job));
+    }
+}
+
+/// Removes the marks that an earlier daemon has left in a tree, after [`crate::thaw::thaw_all`].
+pub fn forget(v2_tree: &Path) {
+    cgfile::children(v2_tree).unwrap_or_default().iter().for_each(|job| Marked::remove(job));
 }
 
 #[cfg(test)]

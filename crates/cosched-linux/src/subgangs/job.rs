@@ -1,12 +1,12 @@
 //! The subgangs of one job.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cosched_core::subgangs::{self, Look, Process, TURN_NS};
+use cosched_core::subgangs::{self, Process, Subgang, TURN_NS};
 
-use super::class::{Marked, is_default, set_process};
+use super::class::{Marked, end_all, is_default, process_cpu_ns, set_process};
 use crate::cgfile;
 use crate::descent::ancestors;
 use crate::job::JobCgroup;
@@ -44,6 +44,10 @@ pub(super) struct JobSubgangs {
     subgangs: subgangs::Subgangs,
     /// What the cgroup's mark says.
     marked: Marked,
+    /// What it said before, for one more look.
+    late: Option<Marked>,
+    /// Its cgroup cannot be marked.
+    cannot: bool,
     /// The processes that were found to be ranks, or not.
     ranks: BTreeMap<i32, bool>,
 }
@@ -60,6 +64,8 @@ impl JobSubgangs {
             before: None,
             subgangs: subgangs::Subgangs::default(),
             marked: Marked::default(),
+            late: None,
+            cannot: false,
             ranks: BTreeMap::new(),
         }
     }
@@ -88,6 +94,7 @@ impl JobSubgangs {
 
     /// Which processes are to take turns, by what the threads have done since the last look that told something.
     fn look(&mut self) {
+        self.bring_back_late();
         // Numbers are reused: those that have ended are forgotten before anything is done to their threads.
         let mut is_new = self.subgangs.forget(|pid| self.marked.is_subgang(pid));
         match self.several() {
@@ -96,12 +103,10 @@ impl JobSubgangs {
                 is_new |= self.subgangs.forget(|_| false);
             }
             Some(several) => {
-                if let Some(Look::Found(mut found)) = self.found(&several) {
-                    let all: BTreeSet<i32> = several.iter().map(|(pid, _)| *pid).collect();
-                    found.retain(|of| self.subgangs.is(of.pid) || (is_default(of.pid) && !self.is_rank(of.pid)));
-                    self.ranks.retain(|pid, _| all.contains(pid));
-                    is_new |= self.subgangs.take(&found);
+                if let Some(found) = self.found(&several) {
+                    is_new |= self.subgangs.take(self.cpus, &found);
                 }
+                self.ranks.retain(|pid, _| several.iter().any(|(of, _)| of == pid));
             }
         }
         if is_new {
@@ -112,11 +117,20 @@ impl JobSubgangs {
         self.cgroup.switch_handle().set_subgangs(self.subgangs.count() as u32);
     }
 
+    /// What was being forked when turns ended.
+    fn bring_back_late(&mut self) {
+        let Some(old) = self.late.take() else { return };
+        old.bring_back(self.cgroup.v2_dir());
+        if self.marked.subgangs.is_empty() {
+            Marked::remove(self.cgroup.v2_dir());
+        }
+    }
+
     /// Its processes that have more than one thread, with these; `None` if there are too few or too many. Not those in cgroups that the job made itself.
     fn several(&self) -> Option<Vec<(i32, Vec<i32>)>> {
         // Its file is open, so this costs little where there are many jobs.
         let tasks = self.cgroup.switch_handle().tasks();
-        if tasks.is_some_and(|tasks| tasks < 4 || tasks as usize > THREADS_MAX) {
+        if self.cannot || tasks.is_some_and(|tasks| tasks < 4 || tasks as usize > THREADS_MAX) {
             return None;
         }
         let all = cgfile::procs(&self.cgroup.dirs().gang()).ok().filter(|all| all.len() <= PROCESSES_MAX)?;
@@ -126,12 +140,16 @@ impl JobSubgangs {
         (several.len() > 1 && count <= THREADS_MAX).then_some(several)
     }
 
-    /// Those of them that would take turns. `None` where nothing is known of before, or the job's CPU time cannot be read.
-    fn found(&mut self, several: &[(i32, Vec<i32>)]) -> Option<Look> {
+    /// Those of them that would take turns. `None` where nothing is known of before, or too little.
+    fn found(&mut self, several: &[(i32, Vec<i32>)]) -> Option<Vec<Subgang>> {
         let mut now = Used { cpu_ns: self.cgroup.own_cpu_time_ns().ok()?, ready_ns: BTreeMap::new() };
-        let mut processes = Vec::new();
         let before = self.before.take();
+        let used_ns = before.as_ref().map_or(0, |before| now.cpu_ns.saturating_sub(before.cpu_ns));
+        let mut processes = Vec::new();
         for (pid, threads) in several {
+            if self.subgangs.is(*pid) {
+                continue;
+            }
             let mut process = Process { pid: *pid, ..Process::default() };
             for tid in threads {
                 let Some(usage) = usage_of(*pid, *tid) else { continue };
@@ -142,15 +160,18 @@ impl JobSubgangs {
                 process.ready_ns += since_ns;
                 process.longest_ns = process.longest_ns.max(since_ns);
             }
-            processes.push(process);
+            // To ask who it is takes longer.
+            if process.ready_ns > used_ns / u64::from(self.cpus.max(1)) && is_default(*pid) && !self.is_rank(*pid) {
+                processes.push(process);
+            }
         }
         let Some(before) = before else {
             self.before = Some(now);
             return None;
         };
-        let look = self.subgangs.look(now.cpu_ns.saturating_sub(before.cpu_ns), self.cpus, &processes);
-        self.before = Some(if look == Look::TooSoon { before } else { now });
-        Some(look)
+        let found = self.subgangs.look(used_ns, self.cpus, &processes);
+        self.before = Some(if found.is_some() { now } else { before });
+        found
     }
 
     /// Others are subgangs now: all are brought back, and the next turn chooses.
@@ -159,26 +180,28 @@ impl JobSubgangs {
         let is_first = self.marked.subgangs.is_empty();
         if !is_first {
             self.marked.bring_back(&dir);
+            self.late = Some(self.marked.clone());
         }
         self.turn_at = None;
         let start = |pid: i32| stat(pid).map(|of| (pid, of.start_ticks));
         let subgangs: BTreeMap<i32, u64> = self.subgangs.pids().filter_map(start).collect();
-        if subgangs.is_empty() {
-            self.marked = Marked::default();
-            return Marked::remove(&dir);
-        }
         let since_ticks = if is_first { now_ticks() } else { self.marked.since_ticks };
         self.marked = Marked { since_ticks, subgangs };
         // Without the mark no other process would end what this daemon leaves when it is killed.
         if self.marked.write(&dir).is_err() {
-            self.subgangs = subgangs::Subgangs::default();
+            Marked::remove(&dir);
             self.marked = Marked::default();
+            self.subgangs.forget(|_| false);
+            self.cannot = true;
         }
     }
 
     fn give_turn(&mut self) {
-        let Some(cpu_ns) = self.cgroup.own_cpu_time_ns().ok().filter(|_| self.subgangs.count() > 0) else { return };
-        let Some(front) = self.subgangs.turn(cpu_ns, self.cpus) else { return };
+        if self.subgangs.count() == 0 {
+            return;
+        }
+        let Ok(cpu_ns) = self.cgroup.own_cpu_time_ns() else { return };
+        let Some(front) = self.subgangs.turn(cpu_ns, self.cpus, process_cpu_ns) else { return };
         // The next ones first: meanwhile no CPU is without work.
         front.iter().filter(|pid| self.marked.is_subgang(**pid)).for_each(|pid| set_process(*pid, false));
         for pid in self.subgangs.pids().filter(|pid| !front.contains(pid)) {
@@ -205,9 +228,11 @@ impl JobSubgangs {
 
 impl Drop for JobSubgangs {
     fn drop(&mut self) {
-        if self.subgangs.forget(|_| false) {
-            self.change();
+        if self.marked.subgangs.is_empty() && self.late.is_none() {
+            return;
         }
+        end_all(&[self.cgroup.v2_dir().to_owned()]);
+        Marked::remove(self.cgroup.v2_dir());
         self.cgroup.switch_handle().set_subgangs(0);
     }
 }

@@ -10,7 +10,8 @@
 mod class;
 mod job;
 
-pub(crate) use class::end_subgangs;
+pub(crate) use class::end_all;
+pub use class::forget;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,8 +27,10 @@ use job::JobSubgangs;
 /// What is due within this time is done at one wake-up.
 const TOGETHER: Duration = Duration::from_millis(20);
 
-/// After that it does nothing for as many times as long: users can make many threads, which are files to read. So turns become longer, not dearer.
+/// After that it does nothing for as many times the CPU time that it took, up to a time: users can make many threads, which are files to read. So turns
+/// become longer, not dearer.
 const PAUSE: u32 = 30;
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// The jobs that are looked at, each with the number of its CPUs.
 type Jobs = BTreeMap<u64, (JobCgroup, u32)>;
@@ -47,9 +50,17 @@ impl Subgangs {
     /// The kernel gives no thread.
     pub fn start() -> io::Result<Option<Subgangs>> {
         let name = |what: &str| std::thread::Builder::new().name(what.into());
-        let tried =
-            name("subgangs-try").spawn(|| set_behind(current_tid(), true) && set_behind(current_tid(), false))?;
-        if !is_privileged() || !tried.join().unwrap_or(false) {
+        // A thread that waits, as one that was behind others might get no CPU to come back by itself.
+        let (tids, tid) = channel();
+        let (done, until) = channel::<()>();
+        let waits = name("subgangs-try").spawn(move || {
+            let _ = tids.send(current_tid());
+            let _ = until.recv();
+        })?;
+        let comes_back = tid.recv().is_ok_and(|tid| set_behind(tid, true) && set_behind(tid, false));
+        drop(done);
+        let _ = waits.join();
+        if !is_privileged() || !comes_back {
             return Ok(None);
         }
         let (orders, told) = channel();
@@ -83,6 +94,7 @@ fn serve(orders: &Receiver<Jobs>) {
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(at) => orders.recv_timeout(at.max(not_before).saturating_duration_since(Instant::now())),
         };
+        let begin = cpu_time();
         match order {
             Ok(wanted) => {
                 jobs.retain(|id, _| wanted.contains_key(id));
@@ -94,9 +106,14 @@ fn serve(orders: &Receiver<Jobs>) {
                 let now = Instant::now();
                 let until = now + TOGETHER;
                 jobs.values_mut().filter(|job| job.next_at() <= until).for_each(|job| job.step(now, until));
-                not_before = Instant::now() + now.elapsed() * PAUSE;
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
+        not_before = Instant::now() + (PAUSE * cpu_time().saturating_sub(begin)).min(PAUSE_MAX);
     }
+}
+
+fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
