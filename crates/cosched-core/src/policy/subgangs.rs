@@ -7,10 +7,10 @@
 
 use alloc::vec::Vec;
 
-/// The least number of a process's threads that run or are ready at a time, in the mean, for it to become a subgang (3/2), and of CPUs that it uses in
-/// its turns to stay one (5/4). One whose threads wait for each other asleep has 1.
-const BECOMES: (u64, u64) = (3, 2);
-const STAYS: (u64, u64) = (5, 4);
+/// The least number of a process's threads that run or are ready at a time, in the mean, for it to become a subgang (4/3), and of CPUs that it uses in
+/// its turns to stay one (11/10). One whose threads wait for each other asleep has 1.
+const BECOMES: (u64, u64) = (4, 3);
+const STAYS: (u64, u64) = (11, 10);
 /// How much more than there are CPUs all of them together want at the least (5/4).
 const CROWDED: (u32, u32) = (5, 4);
 /// How long a turn is, in ns: long beside what it costs the CPUs' caches, short beside what a user waits for.
