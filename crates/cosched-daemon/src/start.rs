@@ -224,7 +224,7 @@ fn machinery(config: &Config, args: &Args, places: &Places, mut tree: Tree) -> a
     };
     let mover = Mover::start()?;
     let subgangs = if tree.has_keepers() { None } else { Subgangs::start()? };
-    if subgangs.is_none() {
+    if subgangs.is_none() && !tree.has_keepers() {
         tracing::info!("processes of one job take no turns (subgangs): this daemon has no CAP_SYS_NICE");
     }
     let watchdogs = Watchdogs::start(places.runtime_dir.clone())?;

@@ -471,7 +471,7 @@ impl JobCgroup {
 
     /// The present number of its processes and threads, as the kernel counts them for its limit; `None` without a pids controller.
     pub fn tasks(&self) -> Option<u64> {
-        number(&self.0.dirs.pids_file("current"))
+        self.switch_handle().tasks()
     }
 
     /// True when the gang was told to freeze. It does not mean that each process is frozen already.

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, getpriority_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cgfile;
 
@@ -82,11 +82,6 @@ fn parse_stat(stat: &str) -> Option<Stat> {
         start_ticks: number(22)?,
         cpu_ticks: (14..=17).filter_map(number).sum(),
     })
-}
-
-/// The nice value of `pid`; `None` if it no longer exists.
-pub(crate) fn nice(pid: i32) -> Option<i32> {
-    getpriority_process(Some(Pid::from_raw(pid)?)).ok()
 }
 
 /// The threads of `pid`; none if it no longer exists.

@@ -302,7 +302,6 @@ impl JobSwitch {
         self.tasks().is_some_and(|tasks| tasks > CROWD)
     }
 
-    /// The present number of its processes and threads; `None` without a pids controller.
     pub(crate) fn tasks(&self) -> Option<u64> {
         cgfile::first_number(self.files.tasks.as_ref()?, b"")
     }

@@ -16,13 +16,13 @@ const CROWDED: (u32, u32) = (5, 4);
 /// How long a turn is, in ns: long beside what it costs the CPUs' caches, short beside what a user waits for.
 pub const TURN_NS: u64 = 50_000_000;
 
-/// A process of the job, between two looks.
+/// A process of the job that is no subgang, between two looks. Of a subgang this says nothing: the kernel counts how long a thread was ready when that
+/// runs again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
     pub pid: i32,
-    /// How long its threads ran or were ready to run, in ns: all together, and the one that was so the longest. Not used for a subgang: the kernel
-    /// counts the time for which a thread was ready when that runs again.
+    /// How long its threads ran or were ready to run, in ns: all together, and the one that was so the longest.
     pub ready_ns: u64,
     /// See `ready_ns`.
     pub longest_ns: u64,
@@ -86,11 +86,10 @@ impl Subgangs {
         if busy_ns < TURN_NS || self.queue.iter().any(|member| member.had_ns == 0) {
             return None;
         }
-        let others = || processes.iter().filter(|process| !self.is(process.pid));
         // Beside others, and where CPUs are left, the job's CPU time tells less than how long one of its threads was ready.
-        let ran_ns = others().map(|process| process.longest_ns).fold(busy_ns, u64::max);
+        let ran_ns = processes.iter().map(|process| process.longest_ns).fold(busy_ns, u64::max);
         let width = |process: &Process| ((process.ready_ns + ran_ns / 2) / ran_ns) as u32;
-        let newcomers = others().filter(|process| BECOMES.1 * process.ready_ns >= BECOMES.0 * ran_ns);
+        let newcomers = processes.iter().filter(|process| BECOMES.1 * process.ready_ns >= BECOMES.0 * ran_ns);
         let stays = |member: &&Member| STAYS.1 * member.used_ns >= STAYS.0 * member.had_ns;
         let mut found: Vec<Subgang> = self.queue.iter().filter(stays).map(|member| member.of).collect();
         found.extend(newcomers.map(|process| Subgang { pid: process.pid, width: width(process) }));
@@ -112,7 +111,7 @@ impl Subgangs {
         if self.queue.len() < 2 || u64::from(CROWDED.1) * u64::from(width) < u64::from(CROWDED.0) * u64::from(cpus) {
             self.queue.clear();
         }
-        self.is_new(&before)
+        self.begins_again_after(&before)
     }
 
     /// Processes have ended. Returns whether one of them was a subgang.
@@ -125,16 +124,17 @@ impl Subgangs {
         if self.queue.is_empty() && !before.is_empty() {
             self.last.clear();
         }
-        self.is_new(&before)
+        self.begins_again_after(&before)
     }
 
-    fn is_new(&mut self, before: &[i32]) -> bool {
-        let is_new = !self.pids().eq(before.iter().copied());
-        if is_new {
+    /// If these were other subgangs, there is no present turn. Returns whether they were.
+    fn begins_again_after(&mut self, before: &[i32]) -> bool {
+        let others = !self.pids().eq(before.iter().copied());
+        if others {
             self.turn_ns = None;
             self.queue.iter_mut().for_each(|member| member.since_ns = None);
         }
-        is_new
+        others
     }
 
     /// Those whose turn begins, when the job has used `cpu_ns`; `None` while those of the present one last. While the job is stopped no turn ends.

@@ -138,7 +138,7 @@ impl Driver {
 pub(super) fn close_page(live: &Live, waiting: &mut Option<JobWaiting>) {
     let (Some(page), Some(waiting)) = (&live.page, waiting) else { return };
     fill(waiting, page);
-    (waiting.processes, waiting.subgangs) = (0, 0);
+    waiting.processes = 0;
     waiting.spin_us = None;
     page.remove();
 }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 
 use crate::cgfile;
-use crate::process::{nice, stat, threads};
+use crate::process::{stat, threads};
+use crate::thread::{nice_of, set_policy};
 
 const ATTRIBUTE: &str = "user.cosched.subgangs";
 /// A number of ticks, and twice as many numbers as there may be subgangs.
@@ -67,7 +68,7 @@ impl Marked {
             let procs = cgfile::reachable(job).into_iter().flat_map(|dir| cgfile::procs(&dir).unwrap_or_default());
             let idle = procs
                 .take(PROCESSES_MAX)
-                .filter(|pid| threads(*pid).into_iter().any(is_idle) && !self.is_subgang(*pid));
+                .filter(|pid| !self.is_subgang(*pid) && threads(*pid).into_iter().any(is_idle));
             let mut born: Vec<(u64, i32, i32)> = idle
                 .filter_map(|pid| stat(pid).map(|of| (of.start_ticks, pid, of.ppid)))
                 .filter(|(start, ..)| *start >= self.since_ticks)
@@ -98,7 +99,7 @@ impl Marked {
 
 /// Whether a process is of the default class, and no nicer than others: one that gives way by itself is left alone.
 pub(super) fn is_default(pid: i32) -> bool {
-    policy(pid) == libc::SCHED_OTHER && nice(pid).is_some_and(|nice| nice <= 0)
+    policy(pid) == libc::SCHED_OTHER && nice_of(pid).is_some_and(|nice| nice <= 0)
 }
 
 fn policy(tid: i32) -> i32 {
@@ -122,10 +123,8 @@ pub(super) fn set_process(pid: i32, behind: bool) {
 /// Moves one thread; false if it stays as it is.
 pub(super) fn set_behind(tid: i32, behind: bool) -> bool {
     let (from, to) = if behind { (libc::SCHED_OTHER, libc::SCHED_IDLE) } else { (libc::SCHED_IDLE, libc::SCHED_OTHER) };
-    let parameters = libc::sched_param { sched_priority: 0 };
     // A thread that has ended needs nothing.
-    // SAFETY: the pointer is to a live sched_param, which the call only reads.
-    policy(tid) == from && unsafe { libc::sched_setscheduler(tid, to, &raw const parameters) } == 0
+    policy(tid) == from && set_policy(tid, to)
 }
 
 /// The CPU time that a process has used, also by threads that have ended, in ns; 0 if it no longer exists.

@@ -9,6 +9,7 @@ use cosched_core::subgangs::{self, Process, Subgang, TURN_NS};
 use super::class::{Marked, end_all, is_default, process_cpu_ns, set_process};
 use crate::cgfile;
 use crate::descent::ancestors;
+use crate::fence::boottime_ns;
 use crate::job::JobCgroup;
 use crate::process::{stat, threads};
 use crate::thread::usage_of;
@@ -129,7 +130,7 @@ impl JobSubgangs {
     /// Its processes that have more than one thread, with these; `None` if there are too few or too many. Not those in cgroups that the job made itself.
     fn several(&self) -> Option<Vec<(i32, Vec<i32>)>> {
         // Its file is open, so this costs little where there are many jobs.
-        let tasks = self.cgroup.switch_handle().tasks();
+        let tasks = self.cgroup.tasks();
         if self.cannot || tasks.is_some_and(|tasks| tasks < 4 || tasks as usize > THREADS_MAX) {
             return None;
         }
@@ -239,7 +240,5 @@ impl Drop for JobSubgangs {
 
 /// The time in which the kernel counts the starts of processes, in clock ticks since boot.
 fn now_ticks() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let per_second = rustix::param::clock_ticks_per_second();
-    now.tv_sec as u64 * per_second + now.tv_nsec as u64 * per_second / 1_000_000_000
+    boottime_ns() / (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }

@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::job::JobCgroup;
+use crate::observe::thread_cpu_ns;
 use crate::thread::{current_tid, is_privileged};
 use class::set_behind;
 use job::JobSubgangs;
@@ -94,7 +95,7 @@ fn serve(orders: &Receiver<Jobs>) {
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(at) => orders.recv_timeout(at.max(not_before).saturating_duration_since(Instant::now())),
         };
-        let begin = cpu_time();
+        let begin_ns = thread_cpu_ns();
         match order {
             Ok(wanted) => {
                 jobs.retain(|id, _| wanted.contains_key(id));
@@ -109,11 +110,7 @@ fn serve(orders: &Receiver<Jobs>) {
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        not_before = Instant::now() + (PAUSE * cpu_time().saturating_sub(begin)).min(PAUSE_MAX);
+        let worked = Duration::from_nanos(thread_cpu_ns() - begin_ns);
+        not_before = Instant::now() + (PAUSE * worked).min(PAUSE_MAX);
     }
-}
-
-fn cpu_time() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

@@ -38,6 +38,16 @@ pub(crate) fn usage_of(pid: i32, tid: i32) -> Option<Usage> {
     usage::usage(&File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?).ok()
 }
 
+/// The nice value of a thread of any process; `None` if it has ended.
+pub(crate) fn nice_of(tid: i32) -> Option<i32> {
+    attr::nice(Pid::from_raw(tid)?).ok()
+}
+
+/// Gives a thread of any process one of the classes without priorities, by the kernel's number. Returns whether it has it.
+pub(crate) fn set_policy(tid: i32, policy: i32) -> bool {
+    Pid::from_raw(tid).is_some_and(|tid| attr::set_policy(tid, policy, 0).is_ok())
+}
+
 /// A scheduling class of the kernel ("policy" in its manual).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {

@@ -27,6 +27,14 @@ fn cpu_ns(pid: i32) -> u64 {
     tasks.filter_map(|task| stat(&task.path()).split(' ').next()?.parse::<u64>().ok()).sum()
 }
 
+fn scene() -> Option<Scene> {
+    if cosched_linux::observe::cpus_online() < 2 {
+        println!("SKIPPED: one CPU has no two threads at a time");
+        return None;
+    }
+    Scene::new()
+}
+
 fn begin(job: &JobCgroup) -> Option<Subgangs> {
     let mut subgangs = Subgangs::start().expect("a thread").or_else(|| {
         println!("SKIPPED: without CAP_SYS_NICE no process can leave SCHED_IDLE");
@@ -39,10 +47,7 @@ fn begin(job: &JobCgroup) -> Option<Subgangs> {
 #[test]
 fn two_processes_with_a_thread_for_each_cpu_take_turns_until_the_end() {
     let _alone = alone();
-    let Some(mut scene) = Scene::new() else { return };
-    if cosched_linux::observe::cpus_online() < 2 {
-        return println!("SKIPPED: one CPU has no two threads at a time");
-    }
+    let Some(mut scene) = scene() else { return };
     // Its threads are of their own class; one thread, so that it takes no turns itself.
     let job = scene.job(1, &["chrt", "-i", "0", helper(), "spin"], 1);
     let own = job.procs().expect("readable")[0];
@@ -74,10 +79,7 @@ fn two_processes_with_a_thread_for_each_cpu_take_turns_until_the_end() {
 #[test]
 fn what_a_waiting_process_starts_is_not_behind_the_others_for_long() {
     let _alone = alone();
-    let Some(mut scene) = Scene::new() else { return };
-    if cosched_linux::observe::cpus_online() < 2 {
-        return println!("SKIPPED: one CPU has no two threads at a time");
-    }
+    let Some(mut scene) = scene() else { return };
     let job = scene.job(2, &[helper(), "session"], 2);
     let Some(subgangs) = begin(&job) else { return };
     assert!(within(|| job.switch_handle().subgangs() == 2));
