@@ -19,6 +19,7 @@ pub mod program;
 pub mod report;
 mod strategy;
 pub mod sweep;
+mod threads;
 pub mod trace;
 pub mod workload;
 

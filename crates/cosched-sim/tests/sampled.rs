@@ -1,7 +1,7 @@
 //! Sampled runs compared with exact ones (docs/simulator.md, chapter 6): long enough to jump, short enough to test.
 
 use cosched_sim::paper::{Sampling, run, run_sampled};
-use cosched_sim::{JobSpec, JobType, Outcome, Params, Silent, Strategy};
+use cosched_sim::{JobSpec, JobType, Outcome, Params, Silent, SimError, Strategy};
 
 fn jobs() -> Vec<JobSpec> {
     let job = |i: u64| JobSpec {
@@ -26,7 +26,7 @@ fn sampled_runs_come_near_exact_ones() {
         let params = Params { mpl: 3, ..Params::paper(strategy.parse::<Strategy>().unwrap(), 4) };
         let jobs = jobs();
         let exact = run(&params, &jobs, &mut Silent, &mut |_| true).unwrap();
-        let (outcome, report) = run_sampled(&params, &jobs, &sampling, &mut |_| true).unwrap();
+        let (outcome, report) = run_sampled(&params, &jobs, &sampling, 1, &mut |_| true).unwrap();
         assert!(report.skipped.jumps > 3 && report.skipped.skipped_ns > exact.sim_end_ns / 8, "{strategy}: {report:?}");
         assert!(outcome.events < exact.events, "{strategy}");
         let (a, b) = (mean_response_s(&exact, &jobs), mean_response_s(&outcome, &jobs));
@@ -42,8 +42,46 @@ fn sampled_runs_come_near_exact_ones() {
 fn sampling_is_repeatable_and_refuses_an_end() {
     let params = Params { mpl: 3, ..Params::paper("SB".parse().unwrap(), 4) };
     let run = |params: &Params| {
-        run_sampled(params, &jobs()[..3], &Sampling { copies: 2, ..Sampling::default() }, &mut |_| true)
+        run_sampled(params, &jobs()[..3], &Sampling { copies: 2, ..Sampling::default() }, 1, &mut |_| true)
     };
     assert_eq!(run(&params).unwrap(), run(&params).unwrap());
     assert!(run(&Params { end_ns: Some(1), ..params }).is_err());
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_result() {
+    let sampling = Sampling { copies: 3, ..Sampling::default() };
+    for strategy in ["GS", "PB"] {
+        let params = Params { mpl: 3, ..Params::paper(strategy.parse().unwrap(), 4) };
+        let run = |threads| {
+            let (mut last, mut whole) = (0, 0);
+            let run = run_sampled(&params, &jobs(), &sampling, threads, &mut |now| {
+                assert!(now.task_iterations.0 >= last, "{strategy}, {threads} threads");
+                (last, whole) = now.task_iterations;
+                true
+            });
+            assert!(
+                last <= whole && (last > 0 || strategy == "GS"),
+                "{strategy}, {threads} threads: {last} of {whole}"
+            );
+            run.unwrap()
+        };
+        let alone = run(1);
+        for threads in [2, 3, 64] {
+            assert!(run(threads) == alone, "{strategy}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn all_copies_stop_at_once() {
+    let params = Params { mpl: 3, ..Params::paper("PB".parse().unwrap(), 4) };
+    for threads in [1, 3] {
+        let mut asked = 0;
+        let run = run_sampled(&params, &jobs(), &Sampling::default(), threads, &mut |_| {
+            asked += 1;
+            asked < 2
+        });
+        assert!(matches!(run, Err(SimError::Stopped)) && asked == 2, "{threads} threads: {asked}");
+    }
 }

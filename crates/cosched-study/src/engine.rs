@@ -5,7 +5,8 @@ use cosched_sim::paper::Sampling;
 use cosched_sim::sweep::Simulated;
 use cosched_sim::{JobSpec, Progress, Silent, SimError, general, paper};
 
-/// Uses the fast engine if possible, with sampling if requested; otherwise the general one.
+/// Uses the fast engine if possible, with sampling if requested; otherwise the general one. All in the caller's thread: sweeps have one
+/// for each CPU.
 ///
 /// # Errors
 /// Those of the engine; [`SimError::Stopped`] if `watch` has returned false.
@@ -13,7 +14,7 @@ pub fn simulate(
     is_sampled: bool,
     config: &Config,
     jobs: &[JobSpec],
-    mut watch: &mut dyn FnMut(Progress) -> bool,
+    mut watch: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<Simulated, SimError> {
     if !is_papers(config) {
         let works: Vec<Work> = jobs.iter().map(|job| Work::Paper(*job)).collect();
@@ -22,7 +23,7 @@ pub fn simulate(
     if !is_sampled {
         return paper::run(&config.params, jobs, &mut Silent, &mut watch).map(Simulated::from);
     }
-    let (outcome, sampled) = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch)?;
+    let (outcome, sampled) = paper::run_sampled(&config.params, jobs, &Sampling::default(), 1, &mut watch)?;
     Ok(Simulated { outcome, sampled: Some(sampled) })
 }
 

@@ -54,7 +54,7 @@ fn case(strategy: &str, number: u64, sampling: &Sampling) -> Case {
     let jobs = list(number);
     let params = Params { seed: number, ..Params::paper(strategy.parse().unwrap(), NODES) };
     let exact = run(&params, &jobs, &mut Silent, &mut |_| true).unwrap();
-    let (outcome, sampled) = run_sampled(&params, &jobs, sampling, &mut |_| true).unwrap();
+    let (outcome, sampled) = run_sampled(&params, &jobs, sampling, 1, &mut |_| true).unwrap();
     Case {
         name: format!("{strategy} list {number}"),
         exact: mean_response_s(&exact, &jobs),

@@ -3,6 +3,7 @@
 use super::files::{Output, distinct, is_stdout, writable};
 use super::table;
 use super::workloads::Workloads;
+use crate::jobset::cpus;
 use crate::out::{Failure, json_line, print, print_json, say, terminal_width};
 use crate::progress::Progress;
 use clap::Args;
@@ -11,7 +12,6 @@ use cosched_sim::sweep::{self, Hooks, Journal, Plan, SweepError, SweepProgress, 
 use cosched_study::engine::simulate;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -43,6 +43,11 @@ pub(crate) struct Cells {
     pub(crate) html: Option<PathBuf>,
 }
 
+/// The number of threads for simulations side by side, if the user gives none: one for each CPU.
+pub(crate) fn on_threads(wanted: Option<u32>) -> usize {
+    wanted.map_or_else(cpus, |threads| threads as usize)
+}
+
 /// Engines, clock and progress for a sweep.
 struct Clockwork {
     start: Instant,
@@ -71,8 +76,7 @@ pub(crate) fn run(plan: &Plan, cells: &Cells, journal: Option<&Path>) -> Result<
     let mut file = journal.map(JournalFile::open).transpose()?;
     let known = file.as_ref().map(|file| file.journal.clone()).unwrap_or_default();
     let clockwork = Clockwork::new(cells.quiet);
-    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = cells.threads.map_or(cpus, |threads| threads as usize);
+    let threads = on_threads(cells.threads);
     let taken = with_hooks(&clockwork, plan, |hooks| {
         sweep::run_precisely(plan, &known, threads, hooks, &mut |line| {
             file.as_mut().map_or(Ok(()), |file| file.append(line))

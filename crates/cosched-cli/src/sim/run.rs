@@ -1,5 +1,6 @@
 //! `cosched sim run`.
 
+use super::cells::on_threads;
 use super::machine::Machine;
 use super::model::Model;
 use super::output::Outputs;
@@ -44,6 +45,10 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with_all = ["max_sim_s", "trace", "trace_text", "paje", "html", "file"])]
     pub(crate) sampled: bool,
 
+    /// Number of copies of a sampled run to simulate concurrently [default: the CPUs of this machine]
+    #[arg(long, value_name = "N", requires = "sampled", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+
     /// Which engine: fast (the paper's model), general (everything), auto
     #[arg(long, value_enum, default_value_t = Engine::Auto, hide_possible_values = true)]
     pub(crate) engine: Engine,
@@ -76,7 +81,7 @@ pub(crate) fn run(context: &Context, options: &Run) -> Result<u8, Failure> {
         workloads::of_file(&options.jobs, config.params.nodes.saturating_mul(config.cpus_per_node), params.seed)?;
     let mut recorder = options.outputs.open(&options.jobs, &params, config.cpus_per_node, &jobs)?;
     let timed = if options.sampled {
-        sample(&config, &jobs, options.quiet)?
+        sample(&config, &jobs, on_threads(options.threads), options.quiet)?
     } else if recorder.is_silent() {
         simulate(&config, platform.as_ref(), &jobs, options.engine, &mut Silent, options.quiet)?
     } else {
@@ -122,13 +127,13 @@ pub(crate) fn simulate(
 }
 
 /// Simulates with jumps over steady intervals.
-fn sample(config: &Config, jobs: &[JobSpec], quiet: bool) -> Result<Timed, Failure> {
+fn sample(config: &Config, jobs: &[JobSpec], threads: usize, quiet: bool) -> Result<Timed, Failure> {
     if !is_papers(config) {
         return Err(not_fast(config, "leave --sampled out"));
     }
     let mut watch = watch(quiet);
     let start = Instant::now();
-    let sampled = paper::run_sampled(&config.params, jobs, &Sampling::default(), &mut watch);
+    let sampled = paper::run_sampled(&config.params, jobs, &Sampling::default(), threads, &mut watch);
     let wall_s = start.elapsed().as_secs_f64();
     let (outcome, sampled) = sampled?;
     Ok(Timed { outcome, wall_s, sampled: Some(sampled) })

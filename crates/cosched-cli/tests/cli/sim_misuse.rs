@@ -117,7 +117,7 @@ fn pack(content: &[u8]) -> Vec<u8> {
 fn bad_options_are_wrong_usage() {
     let place = Place::new();
     let jobs = list(&place, "0,4,0.01,J1\n");
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 20] = [
         (&["--mpl", "0"], "at least 1"),
         (&["--mpl", "-1"], "--mpl"),
         (&["--nodes", "0"], "at least 1"),
@@ -134,6 +134,8 @@ fn bad_options_are_wrong_usage() {
         (&["--max-sim-s", "-1"], "cannot be negative"),
         (&["--sampled", "--max-sim-s", "1"], "cannot be used with"),
         (&["--sampled", "--model", "linux"], "leave --sampled out"),
+        (&["--sampled", "--threads", "0"], "1..=1024"),
+        (&["--threads", "2"], "--sampled"),
         (&["--engine", "fast", "--mpl", "17"], "leave --engine out"),
         (&["--bound-s", "0"], "more than 0"),
     ];

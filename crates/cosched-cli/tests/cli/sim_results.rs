@@ -269,7 +269,7 @@ fn an_estimate_says_that_it_is_one() {
     let output = place.output(&words);
     let page = text(&output.stdout);
     assert!(page.contains("ESTIMATE by sampling: mean response") && page.contains("from 8 copies"), "{page}");
-    let json = place.output(&[&["--json"], &words[..]].concat());
+    let json = place.output(&[&["--json"], &words[..], &["--threads", "3"]].concat());
     let sampled = serde_json::from_slice::<Value>(&json.stdout).unwrap()["sampled"].clone();
     assert!(sampled["jumps"].as_u64() > Some(0) && sampled["mean_response_ci95_s"].is_number(), "{sampled}");
 }

@@ -13,6 +13,8 @@ use crate::metrics::Estimate;
 use crate::observe::Silent;
 use crate::outcome::{Outcome, Progress};
 use crate::params::{Params, ParamsError};
+use crate::threads::share_out;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The results of sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,35 +38,78 @@ const SHARED_PART: f64 = 0.003;
 
 /// Runs the jobs to their end, but skips intervals in which nothing changes (see `sampled.rs`), in several copies: an
 /// estimate, with its error. The outcome is that of the copy whose mean response time is the nearest to the mean of all.
+/// The copies run side by side on up to `threads` threads; the result is the same for any number. `watch` is asked from any of them,
+/// one at a time.
 pub fn run_sampled(
     params: &Params,
     jobs: &[JobSpec],
     sampling: &Sampling,
-    watch: &mut dyn FnMut(Progress) -> bool,
+    threads: usize,
+    watch: &mut (dyn FnMut(Progress) -> bool + Send),
 ) -> Result<(Outcome, Sampled), SimError> {
     if params.end_ns.is_some() {
         let why = "a jump may go beyond it";
         return Err(ParamsError::new("sampling and an end of the simulated time", why, "leave one of them out").into());
     }
-    let copies = u64::from(sampling.copies.max(1));
-    let mut all = Vec::new();
-    for copy in 0..copies {
-        let mut watch = |now: Progress| {
-            let (done, whole) = now.task_iterations;
-            watch(Progress { task_iterations: (copy * whole + done, copies * whole), ..now })
-        };
-        let (outcome, skipped) = super::choose(&of_copy(params, copy), jobs, &mut Silent, Some(sampling), &mut watch)?;
-        all.push((mean_response_s(&outcome, jobs), outcome, skipped));
-    }
+    let copies = sampling.copies.max(1);
+    let all = copied(params, jobs, sampling, threads, &Mutex::new(Told::new(copies, watch)))?;
     let means: Vec<f64> = all.iter().map(|(mean, ..)| *mean).collect();
     let estimate = Estimate::of(&means).unwrap_or(Estimate { mean: 0.0, ci95: None, n: 0 });
     let far = |mean: f64| (mean - estimate.mean).abs();
     let nearest = all.into_iter().min_by(|a, b| far(a.0).total_cmp(&far(b.0)));
     let (_, outcome, skipped) = nearest.unwrap_or_default();
     // The interval for one more value is √(n + 1) times as wide as that of the mean of n.
-    let spread_s = estimate.ci95.map(|half| half * ((copies + 1) as f64).sqrt());
+    let spread_s = estimate.ci95.map(|half| half * (f64::from(copies) + 1.0).sqrt());
     let response_ci95_s = spread_s.map(|half| half.max(SHARED_PART * estimate.mean));
-    Ok((outcome, Sampled { skipped, copies: copies as u32, response_s: estimate.mean, response_ci95_s }))
+    Ok((outcome, Sampled { skipped, copies, response_s: estimate.mean, response_ci95_s }))
+}
+
+/// A copy's mean response time, outcome and jumps.
+type Copied = (f64, Outcome, Skipped);
+
+/// Simulates all copies, in their order whichever ends first.
+fn copied(
+    params: &Params,
+    jobs: &[JobSpec],
+    sampling: &Sampling,
+    threads: usize,
+    told: &Mutex<Told<'_>>,
+) -> Result<Vec<Copied>, SimError> {
+    let all: Vec<OnceLock<Result<Copied, SimError>>> = (0..sampling.copies.max(1)).map(|_| OnceLock::new()).collect();
+    let told = || told.lock().unwrap_or_else(PoisonError::into_inner);
+    share_out(all.len(), threads, &|copy| {
+        let mut watch = |now| told().tell(copy, now);
+        let run = super::choose(&of_copy(params, copy as u64), jobs, &mut Silent, Some(sampling), &mut watch);
+        told().done[copy] = u64::MAX;
+        let run = run.map(|(outcome, skipped)| (mean_response_s(&outcome, jobs), outcome, skipped));
+        all[copy].get_or_init(|| run).is_ok()
+    });
+    // Copies that were not begun come after one that failed.
+    all.into_iter().map_while(OnceLock::into_inner).collect()
+}
+
+/// The progress of all copies, as that of one run.
+struct Told<'a> {
+    watch: &'a mut (dyn FnMut(Progress) -> bool + Send),
+    /// Each copy's task-iterations so far; more than there are once it has ended.
+    done: Vec<u64>,
+    stopped: bool,
+}
+
+impl<'a> Told<'a> {
+    fn new(copies: u32, watch: &'a mut (dyn FnMut(Progress) -> bool + Send)) -> Told<'a> {
+        Told { watch, done: vec![0; copies as usize], stopped: false }
+    }
+
+    /// Returns whether this copy is to continue.
+    fn tell(&mut self, copy: usize, now: Progress) -> bool {
+        let (done, whole) = now.task_iterations;
+        self.done[copy] = done;
+        let sum = self.done.iter().map(|done| done.min(&whole)).sum();
+        let all = (sum, self.done.len() as u64 * whole);
+        self.stopped = self.stopped || !(self.watch)(Progress { task_iterations: all, ..now });
+        !self.stopped
+    }
 }
 
 /// The parameters of a copy; the first one has the run's own draws.

@@ -8,6 +8,7 @@ use crate::error::SimError;
 use crate::general::Config;
 use crate::job::{JobSpec, Shape};
 use crate::outcome::Progress;
+use crate::threads::share_out;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -29,7 +30,7 @@ pub struct Hooks<'a> {
 
 /// An engine.
 pub type Simulate<'a> =
-    dyn Fn(&Config, &[JobSpec], &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> + Sync + 'a;
+    dyn Fn(&Config, &[JobSpec], &mut (dyn FnMut(Progress) -> bool + Send)) -> Result<Simulated, SimError> + Sync + 'a;
 
 /// The progress of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,17 +86,12 @@ pub fn run(
         hooks,
         resumed,
         work_all: tasks.iter().map(|task| task.work).sum(),
-        next: AtomicUsize::new(0),
         cells: AtomicUsize::new(resumed),
         work: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         sink: Mutex::new(Sink { append, taken: &mut taken, error: None }),
     };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, tasks.len().max(1)) {
-            scope.spawn(|| shared.work_off(&tasks));
-        }
-    });
+    share_out(tasks.len(), threads, &|task| shared.work(&tasks[task]));
     let sink = shared.sink.into_inner().unwrap_or_else(PoisonError::into_inner);
     match sink.error {
         Some(error) => Err(SweepError::Journal(error)),
@@ -148,7 +144,6 @@ struct Shared<'a> {
     hooks: Hooks<'a>,
     resumed: usize,
     work_all: u64,
-    next: AtomicUsize,
     cells: AtomicUsize,
     work: AtomicU64,
     stop: AtomicBool,
@@ -163,23 +158,22 @@ struct Sink<'a> {
 }
 
 impl Shared<'_> {
-    fn work_off(&self, tasks: &[Task<'_>]) {
-        while !self.stop.load(Relaxed) {
-            let Some(task) = tasks.get(self.next.fetch_add(1, Relaxed)) else { return };
-            let start_s = (self.hooks.now_s)();
-            let run = self.simulate(task);
-            if self.stop.load(Relaxed) {
-                return;
-            }
-            let taken = match run {
-                Ok(run) => {
-                    let result = CellResult::new(&task.cell.config, &task.jobs, &run, self.plan.bound_s);
-                    Taken::Done(Box::new(result))
-                }
-                Err(error) => Taken::Failed(error.to_string()),
-            };
-            self.put(task, taken, (self.hooks.now_s)() - start_s);
+    /// Simulates a cell and saves its result. False once the sweep is to stop.
+    fn work(&self, task: &Task<'_>) -> bool {
+        let start_s = (self.hooks.now_s)();
+        let run = self.simulate(task);
+        if self.stop.load(Relaxed) {
+            return false;
         }
+        let taken = match run {
+            Ok(run) => {
+                let result = CellResult::new(&task.cell.config, &task.jobs, &run, self.plan.bound_s);
+                Taken::Done(Box::new(result))
+            }
+            Err(error) => Taken::Failed(error.to_string()),
+        };
+        self.put(task, taken, (self.hooks.now_s)() - start_s);
+        !self.stop.load(Relaxed)
     }
 
     fn simulate(&self, task: &Task<'_>) -> Result<Simulated, SimError> {

@@ -44,7 +44,11 @@ fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
 }
 
 /// Every job waits for a time that depends on all inputs.
-fn cheap(config: &Config, jobs: &[JobSpec], _: &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> {
+fn cheap(
+    config: &Config,
+    jobs: &[JobSpec],
+    _: &mut (dyn FnMut(Progress) -> bool + Send),
+) -> Result<Simulated, SimError> {
     let params = &config.params;
     if params.mpl == 13 {
         return Err(SimError::Broken("13".to_owned()));
@@ -66,7 +70,7 @@ fn hooks<'a>(simulate: &'a Simulate<'a>) -> Hooks<'a> {
 /// The table as CSV and JSON, the journal's bytes and the number of simulations.
 fn sweep(plan: &Plan, journal: &[u8], threads: usize) -> (String, Vec<u8>, usize) {
     let count = AtomicUsize::new(0);
-    let simulate = |config: &Config, jobs: &[JobSpec], watch: &mut dyn FnMut(Progress) -> bool| {
+    let simulate = |config: &Config, jobs: &[JobSpec], watch: &mut (dyn FnMut(Progress) -> bool + Send)| {
         count.fetch_add(1, Relaxed);
         cheap(config, jobs, watch)
     };
@@ -215,7 +219,11 @@ fn a_changed_input_computes_only_its_cells_again() {
 }
 
 /// The paper's engine on four nodes.
-fn real(config: &Config, jobs: &[JobSpec], watch: &mut dyn FnMut(Progress) -> bool) -> Result<Simulated, SimError> {
+fn real(
+    config: &Config,
+    jobs: &[JobSpec],
+    watch: &mut (dyn FnMut(Progress) -> bool + Send),
+) -> Result<Simulated, SimError> {
     paper::run(&config.params, jobs, &mut crate::Silent, watch).map(Simulated::from)
 }
 
@@ -279,7 +287,7 @@ fn one_seed_has_no_intervals() {
 #[test]
 fn a_wanted_precision_takes_the_seeds_that_it_needs() {
     // Responses are about 0.15 s and differ by some milliseconds between seeds; 0.3 % takes more than the first twenty.
-    let simulate = |config: &Config, jobs: &[JobSpec], watch: &mut dyn FnMut(Progress) -> bool| {
+    let simulate = |config: &Config, jobs: &[JobSpec], watch: &mut (dyn FnMut(Progress) -> bool + Send)| {
         let params = Params { seed: config.params.seed % 7, ..config.params };
         cheap(&Config { params, ..*config }, jobs, watch)
     };
