@@ -9,7 +9,9 @@ use cosched_sim::general::{Config, ProgramJob, Work, simulate_on};
 use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
 use cosched_sim::program::Program;
 use cosched_sim::sweep::{Description, Plan};
-use cosched_sim::workload::batsim::{read_batsim, read_batsim_described, read_batsim_programs, write_batsim};
+use cosched_sim::workload::batsim::{
+    BatsimPrograms, read_batsim, read_batsim_described, read_batsim_programs, write_batsim, write_batsim_programs,
+};
 use cosched_sim::workload::outages::read_outages;
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
@@ -71,13 +73,26 @@ pub fn job_list(data: &[u8]) {
 
 /// A Batsim workload: reader and writer.
 pub fn batsim(data: &[u8]) {
-    let _ = read_batsim_programs(data, 1e9);
+    if let Ok(read) = read_batsim_programs(data, 1e9) {
+        programs_are_read_back(read);
+    }
     let _ = read_batsim_described(data, 1e9);
     let Ok(workload) = read_batsim(data, Some(1e9)) else { return };
     let mut written = Vec::new();
     write_batsim(&mut written, workload.procs, &workload.jobs).unwrap();
     let again = read_batsim(&written[..], None).unwrap();
     assert_eq!((again.procs, again.jobs), (workload.procs, workload.jobs));
+}
+
+fn programs_are_read_back(mut read: BatsimPrograms) {
+    read.jobs.retain(|job| job.job.tasks <= 64);
+    let (mut written, params) = (Vec::new(), Params::paper("GS".parse().unwrap(), 64));
+    let left_out = write_batsim_programs(&mut written, read.procs, &read.jobs, (1e9, &params)).unwrap();
+    let kept = read.jobs.len() as u64 - left_out.iter().map(|(_, count)| count).sum::<u64>();
+    if kept > 0 {
+        let again = read_batsim_programs(&written[..], 1e9).unwrap();
+        assert_eq!((again.jobs.len() as u64, again.dropped), (kept, vec![]));
+    }
 }
 
 /// What a scheduler answers by Batsim's protocol: a line for each message.

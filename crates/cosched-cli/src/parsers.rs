@@ -54,6 +54,12 @@ pub(crate) fn parse_share(text: &str) -> Result<(Class, u32), String> {
     class.zip(share).ok_or_else(wrong)
 }
 
+/// The speed of a processor.
+pub(crate) fn flops(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| (1.0..=1e18).contains(speed));
+    speed.ok_or_else(|| "a number from 1 to 1e18, as 1e9".to_owned())
+}
+
 /// A fraction of the time, as `50%`; the daemon decides whether such a share is possible.
 pub(crate) fn part_of_time(text: &str) -> Result<f64, String> {
     parse::part_of_time(text)

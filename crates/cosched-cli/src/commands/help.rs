@@ -521,6 +521,7 @@ Examples:
   cosched workload convert trace.swf.gz jobs.csv --nodes 32 --limit 500 --lengths 0.01 --load 0.8
   cosched workload convert trace.swf.gz jobs.csv --types WL8 --from-s 86400 --to-s 172800 --status 1
   cosched workload convert jobs.csv workload.json --nodes 64
+  cosched workload convert jobs.csv work.json --nodes 64 --work-flops 1e9
   gzip -dc trace.gz | cosched workload convert - - --format csv";
 
 pub(crate) const SIM_BACKFILL: &str = "\

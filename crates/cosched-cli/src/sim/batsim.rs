@@ -7,6 +7,7 @@ use super::platform::OnPlatform;
 use super::progress::watch;
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, say};
+use crate::parsers::flops;
 use crate::workload::{input, say_left_out};
 use clap::Args;
 use cosched_report::short;
@@ -51,11 +52,6 @@ pub(crate) struct Batsim {
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
-}
-
-pub(super) fn flops(text: &str) -> Result<f64, String> {
-    let speed = text.parse::<f64>().ok().filter(|speed| (1.0..=1e18).contains(speed));
-    speed.ok_or_else(|| "a number from 1 to 1e18, as 1e9".to_owned())
 }
 
 /// The result as JSON; means are over the jobs that ended.

@@ -1,7 +1,7 @@
 //! The command line of `cosched workload`.
 
 use crate::commands::help;
-use crate::parsers::explained;
+use crate::parsers::{explained, flops};
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use cosched_sim::workload::TypeMix;
@@ -181,6 +181,10 @@ pub(crate) struct OutputFormat {
     /// csv (job list), swf or batsim [default: by the output's name, else csv]
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) format: Option<Format>,
+
+    /// Batsim: what the jobs' types compute and send, on processors of this speed, flop/s; else delays
+    #[arg(long, value_name = "F", value_parser = flops)]
+    pub(crate) work_flops: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -117,7 +117,7 @@ fn write(
     }
     let mix = options.draw.types.unwrap_or_default();
     let origin = Origin { note: &note, procs: nodes };
-    write_workload(&options.output_file, format, jobs, &origin, (mix, options.draw.seed))
+    write_workload(&options.output_file, options.output, jobs, &origin, (mix, options.draw.seed))
 }
 
 /// The original record of a job, with the job's times.

@@ -2,7 +2,7 @@
 
 use super::args::{Estimates, Generate};
 use super::input;
-use super::output::{Origin, format_of, write_workload};
+use super::output::{Origin, write_workload};
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure, print_json, say};
 use cosched_sim::workload::TraceJob;
@@ -77,8 +77,7 @@ pub(super) fn generate(context: &Context, options: &Generate) -> Result<u8, Fail
     let mix = options.draw.types.unwrap_or(model.mix());
     let note = format!("model {}, seed {}", options.model, options.draw.seed);
     let origin = Origin { note: &note, procs: options.nodes };
-    let format = format_of(&options.output_file, options.output.format);
-    write_workload(&options.output_file, format, &jobs, &origin, (mix, options.draw.seed))?;
+    write_workload(&options.output_file, options.output, &jobs, &origin, (mix, options.draw.seed))?;
     let summary = Summary::of(&jobs, options.nodes);
     if context.json {
         print_json(&summary)?;

@@ -1,10 +1,12 @@
 //! Writes workloads. A failing write (a full disk) is a failure of the command; a closed pipe is not.
 
-use super::args::Format;
+use super::args::{Format, OutputFormat};
+use super::say_left_out;
 use crate::out::Failure;
-use cosched_sim::workload::batsim::write_batsim;
+use cosched_sim::workload::batsim::{of_types, write_batsim, write_batsim_programs};
 use cosched_sim::workload::swf::{SwfHeader, write_comment, write_header, write_record};
 use cosched_sim::workload::{TraceJob, TypeMix, to_records, to_specs, write_jobs};
+use cosched_sim::{Params, Strategy};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -53,16 +55,44 @@ pub(crate) struct Origin<'a> {
 /// Writes jobs in a format; unknown types are drawn at random.
 pub(crate) fn write_workload(
     path: &Path,
-    format: Format,
+    asked: OutputFormat,
     jobs: &[TraceJob],
     origin: &Origin<'_>,
     types: (TypeMix, u64),
 ) -> Result<(), Failure> {
+    let format = format_of(path, asked.format);
+    match (asked.work_flops, format) {
+        (None, _) => {}
+        (Some(flops), Format::Batsim) => return write_work(path, flops, jobs, origin.procs, types),
+        _ => {
+            let why = "job lists and SWF have no computation and messages of their own";
+            let hint = "write Batsim's workload (a file .json, or --format batsim), or leave --work-flops out";
+            return Err(Failure::explained(2, "--work-flops is for Batsim's workloads", why, hint));
+        }
+    }
     write_to(path, |out| match format {
         Format::Csv => write_jobs(out, &to_specs(jobs, types.0, types.1)),
         Format::Batsim => write_batsim(out, origin.procs, jobs),
         Format::Swf => write_swf(out, jobs, origin),
     })
+}
+
+fn write_work(
+    path: &Path,
+    flops: f64,
+    jobs: &[TraceJob],
+    procs: u32,
+    (mix, seed): (TypeMix, u64),
+) -> Result<(), Failure> {
+    let params = Params::paper(Strategy::Gang, procs);
+    let jobs = of_types(jobs, mix, seed, &params);
+    let mut left_out = Vec::new();
+    write_to(path, |out| {
+        left_out = write_batsim_programs(out, procs, &jobs, (flops, &params))?;
+        Ok(())
+    })?;
+    say_left_out(&left_out.iter().map(|(why, count)| (why.as_str(), *count)).collect::<Vec<_>>());
+    Ok(())
 }
 
 fn write_swf(out: &mut dyn Write, jobs: &[TraceJob], origin: &Origin<'_>) -> io::Result<()> {

@@ -1,12 +1,11 @@
 //! `cosched sim decide`: schedulers that are wrong, the one of docs/platforms.md, and those of pybatsim.
 
-use crate::fake::{LIMIT, Place, ended, text};
+use crate::fake::{LIMIT, Place, ended, program, text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
@@ -148,17 +147,6 @@ fn sixty() -> String {
         write!(profiles, r#""{run}": {{"type": "delay", "delay": {run}}},"#).unwrap();
     }
     format!(r#"{{"nb_res": 8, "jobs": [{jobs}], "profiles": {{{profiles}"0": {{}}}}}}"#)
-}
-
-/// A program of target/venv; `None`, with a note, where that is not installed (tools/setup test).
-fn program(name: &str, check: &str) -> Option<Command> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin");
-    let imports = Command::new(folder.join("python")).args(["-c", check]).stderr(Stdio::null()).status();
-    if !imports.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: target/venv has no {name}: `{check}` fails (tools/setup test)");
-        return None;
-    }
-    Some(Command::new(folder.join(name)))
 }
 
 /// By job: start, end, hosts.

@@ -328,3 +328,14 @@ pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// A program of target/venv; `None`, with a note, where that is not installed (tools/setup test).
+pub(crate) fn program(name: &str, check: &str) -> Option<Command> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin");
+    let imports = Command::new(folder.join("python")).args(["-c", check]).stderr(Stdio::null()).status();
+    if !imports.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: target/venv has no {name}: `{check}` fails (tools/setup test)");
+        return None;
+    }
+    Some(Command::new(folder.join(name)))
+}

@@ -5,6 +5,7 @@ mod commands;
 mod compare;
 mod decide;
 mod demo;
+mod evalys;
 mod fake;
 mod model;
 mod pipeline;

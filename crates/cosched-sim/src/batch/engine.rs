@@ -2,6 +2,7 @@
 
 use super::failures::Nodes;
 use super::filter::BatchJob;
+use super::intervals::Places;
 use super::profile::{Profile, Reservation};
 use super::queue::Queue;
 use cosched_core::backfill::Hole;
@@ -70,8 +71,9 @@ pub struct Schedule {
     pub start_us: Vec<u64>,
     /// End times, µs.
     pub end_us: Vec<u64>,
-    /// Whether jobs share processors or change them, so that these cannot be told from the times.
-    pub shared: bool,
+    /// The processors of each job where they do not follow from the times: jobs share them, or nodes fail. Those of a job that changes
+    /// them are not known.
+    pub places: Option<Vec<Places>>,
     /// ∫ idle processors dt while jobs waited, processor · µs.
     pub idle_while_waiting: u128,
     /// The number of passes over the queue: a measure of the work.

@@ -6,8 +6,9 @@ use super::places::allocate;
 use crate::metrics::{JOBS_CSV_HEADER, words_of};
 use std::io::{self, Write};
 
-/// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed. Where jobs share processors or change them,
-/// `allocated_resources` is empty.
+/// Writes every job of a schedule. Times are in s; `consumed_energy` is −1: not computed. Where jobs change processors,
+/// `allocated_resources` is empty; after a failure it is what the job had last. The stretch is turnaround over the
+/// run time alone.
 ///
 /// # Errors
 /// An error of the writer, such as a full disk.
@@ -22,7 +23,7 @@ pub fn write_jobs_csv(
     // A comma or a quote in a name must not become a column.
     let workload: String =
         workload.chars().map(|c| if c == ',' || c == '"' || c.is_control() { '_' } else { c }).collect();
-    let places = if schedule.shared { Vec::new() } else { allocate(jobs, procs, schedule) };
+    let places = schedule.places.clone().unwrap_or_else(|| allocate(jobs, procs, schedule));
     let times = schedule.start_us.iter().zip(&schedule.end_us);
     for (place, (job, (start, finish))) in jobs.iter().zip(times).enumerate() {
         let seconds = |us: u64| us as f64 / 1e6;
@@ -35,7 +36,8 @@ pub fn write_jobs_csv(
         let turnaround = seconds(finish - job.submit_us);
         writeln!(
             out,
-            "{},{workload},{},{},{},{},{success},{state},{},{},{},{},{turnaround},{},{},-1,",
+            // With decimals also where all are whole: a column's type must not depend on its values.
+            "{},{workload},{},{:.6},{},{},{success},{state},{:.6},{:.6},{:.6},{:.6},{turnaround:.6},{},{},-1,",
             job.number,
             job.number,
             seconds(job.submit_us),
@@ -46,7 +48,7 @@ pub fn write_jobs_csv(
             seconds(*finish),
             seconds(start - job.submit_us),
             turnaround / seconds(job.run_us),
-            places.get(place).map_or(String::new(), |places| words_of(places)),
+            words_of(&places[place]),
         )?;
     }
     out.flush()

@@ -150,8 +150,14 @@ fn metrics_of_two_jobs() {
     write_jobs_csv(&mut text, "a,b", &jobs, 4, &schedule).unwrap();
     let text = String::from_utf8(text).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[1], "1,a_b,1,10,4,10,1,COMPLETED_SUCCESSFULLY,10,5,15,0,5,1,0-3,-1,");
-    assert_eq!(lines[2], "1,a_b,1,12,2,20,0,COMPLETED_WALLTIME_REACHED,15,20,35,3,23,1.15,0-1,-1,");
+    assert_eq!(
+        lines[1],
+        "1,a_b,1,10.000000,4,10,1,COMPLETED_SUCCESSFULLY,10.000000,5.000000,15.000000,0.000000,5.000000,1,0-3,-1,"
+    );
+    assert_eq!(
+        lines[2],
+        "1,a_b,1,12.000000,2,20,0,COMPLETED_WALLTIME_REACHED,15.000000,20.000000,35.000000,3.000000,23.000000,1.15,0-1,-1,"
+    );
     assert!(lines.iter().all(|line| line.split(',').count() == 17));
 }
 

@@ -337,11 +337,15 @@ impl Work {
                 let shape = Shape::new(spec, params);
                 Ok((0..spec.tasks).map(|task| Code::of_paper(spec, &shape, params, task)).collect())
             }
-            Work::Program(job) => {
-                let topology = params.readings.topology;
-                job.program.expand(Setting { tasks: job.tasks, seed: params.seed, topology })
-            }
+            Work::Program(job) => job.codes(params),
         }
+    }
+}
+
+impl ProgramJob {
+    /// The operations of each task.
+    pub(crate) fn codes(&self, params: &Params) -> Result<Vec<Code>, ProgramError> {
+        self.program.expand(Setting { tasks: self.tasks, seed: params.seed, topology: params.readings.topology })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The operations of a task: a list with loops. The paper's jobs are such lists, too.
 
+use super::{Pattern, Program, Statement};
 use crate::draw::{Draws, skewed_ns};
 use crate::job::{JobSpec, Shape};
 use crate::params::{Params, Topology};
@@ -126,6 +127,18 @@ impl Code {
             totals.iterations = 1;
         }
         totals
+    }
+}
+
+impl Program {
+    /// A job of the paper (D8, D11) as a program.
+    pub fn of_paper(shape: &Shape) -> Program {
+        let body = vec![
+            Statement::Compute { ns: shape.compute_ns, skew: true },
+            Statement::Io { ns: shape.io_ns, skew: true },
+            Statement::Pattern(Pattern::Exchange { dimensions: 1, bytes: MESSAGE_BYTES }),
+        ];
+        Program { body: vec![Statement::Repeat { times: shape.iterations, body }] }
     }
 }
 

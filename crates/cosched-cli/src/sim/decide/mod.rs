@@ -3,10 +3,11 @@
 mod scheduler;
 pub(crate) mod zmtp;
 
-use super::batsim::{Means, flops};
+use super::batsim::Means;
 use super::files::{Output, distinct, is_stdout};
 use crate::context::Context;
 use crate::out::{EXIT_REFUSED, Failure};
+use crate::parsers::flops;
 use crate::workload::{input, say_left_out};
 use clap::Args;
 use cosched_report::short;

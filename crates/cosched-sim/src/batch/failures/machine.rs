@@ -29,8 +29,7 @@ pub fn simulate_failing(
     for (start_us, job) in schedule.start_us.iter_mut().zip(&nodes.jobs) {
         *start_us = job.first_start_us.unwrap_or(*start_us);
     }
-    // Later starts have other processors.
-    schedule.shared = true;
+    schedule.places = Some(nodes.jobs.iter().map(|job| job.places.clone()).collect());
     let span_us = schedule.end_us.iter().max()? - jobs.first()?.submit_us;
     let report = FailureReport {
         outages: nodes.count,

@@ -18,6 +18,8 @@ pub(super) struct JobState {
     pub(super) first_start_us: Option<u64>,
     pub(super) restarts: u32,
     pub(super) is_given_up: bool,
+    /// The processors that it had last.
+    pub(super) places: Places,
 }
 
 /// A job on its processors.
@@ -61,6 +63,7 @@ impl Nodes {
             first_start_us: None,
             restarts: 0,
             is_given_up: false,
+            places: Places::new(),
         };
         Nodes {
             procs,
@@ -105,7 +108,8 @@ impl Nodes {
     /// A job leaves its processors.
     pub(in crate::batch) fn end(&mut self, job: u32) -> Option<u64> {
         let Running { places, since_us } = self.running.remove(&job)?;
-        places.into_iter().for_each(|interval| give(&mut self.free, interval));
+        places.iter().for_each(|interval| give(&mut self.free, *interval));
+        self.jobs[job as usize].places = places;
         Some(since_us)
     }
 

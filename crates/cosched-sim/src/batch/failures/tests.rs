@@ -42,6 +42,7 @@ fn an_interrupted_job_starts_again_where_its_checkpoint_was() {
         let (schedule, report) =
             simulate_failing(&jobs, 4, Policy::Easy, &failures(&[(1, 5, 8)], checkpoint, restarts_max)).unwrap();
         assert_eq!(times(&schedule), [(0, end_s), (0, 4)], "{checkpoint:?}");
+        assert_eq!(schedule.places, Some(vec![vec![(0, 2)], vec![(3, 3)]]));
         let given_up = restarts_max == 0;
         let down_s = if given_up { 0.0 } else { 3.0 };
         let expected = FailureReport {

@@ -6,6 +6,7 @@
 //! start in the others, or in that one as EASY permits.
 
 use super::site::Site;
+use crate::metrics::intervals;
 use cosched_core::backfill::Hole;
 use std::collections::BTreeMap;
 
@@ -131,8 +132,10 @@ impl Matrix {
         row.jobs.push(job);
         row.used.add(&columns);
         row.free -= size;
+        let numbers: Vec<u32> = columns.iter().map(|column| column as u32).collect();
         self.columns.insert(job, (place, columns));
         site.start(job);
+        site.keeps(job, intervals(&numbers));
         true
     }
 

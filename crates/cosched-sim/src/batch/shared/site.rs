@@ -3,6 +3,7 @@
 use super::pace::Pace;
 use crate::batch::engine::Schedule;
 use crate::batch::filter::BatchJob;
+use crate::batch::intervals::Places;
 
 /// A job that has started, suspended or not.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(super) trait Discipline {
 
 impl<'a> Site<'a> {
     pub(super) fn new(jobs: &'a [BatchJob], procs: u32) -> Site<'a> {
-        let schedule = Schedule { shared: true, ..Schedule::of(jobs.len()) };
+        let schedule = Schedule { places: Some(vec![Places::new(); jobs.len()]), ..Schedule::of(jobs.len()) };
         let (running, waiting) = (Vec::new(), Vec::new());
         Site { jobs, procs, now: 0, running, waiting, idle: 0.0, idle_while_waiting: 0.0, schedule }
     }
@@ -82,6 +83,13 @@ impl<'a> Site<'a> {
         self.schedule.start_us[job as usize] = self.now;
         let left_us = self.spec(job).run_us as f64;
         self.running.push(Running { job, left_us, since_us: self.now, pace: Pace::STOPPED, end_us: None });
+    }
+
+    /// The processors that a job keeps to its end.
+    pub(super) fn keeps(&mut self, job: u32, places: Places) {
+        if let Some(all) = &mut self.schedule.places {
+            all[job as usize] = places;
+        }
     }
 
     pub(super) fn started_at(&self, job: u32) -> u64 {

@@ -1,6 +1,7 @@
 //! Cases computed by hand, and what must hold for any list.
 
 use super::*;
+use crate::batch::intervals::Places;
 use crate::batch::{EventOrder, Policy, simulate};
 use proptest::prelude::*;
 
@@ -116,6 +117,11 @@ proptest! {
             prop_assert!(*start >= job.submit_us && end > start);
             let faster = matches!(sharing, Sharing::Malleable(_));
             prop_assert!(faster || end - start >= job.run_us, "{:?} in {} µs", job, end - start);
+        }
+        let count = |places: &Places| places.iter().map(|(low, high)| high - low + 1).sum::<u32>();
+        let keeps = matches!(sharing, Sharing::SoftGang(_) | Sharing::Oversubscribe(_));
+        for (job, places) in jobs.iter().zip(schedule.places.as_ref().unwrap()) {
+            prop_assert_eq!(count(places), if keeps { job.size } else { 0 });
         }
         // Before a time no more work is done than the machine could do: of the jobs that have ended by then.
         let mut last: Vec<(u64, u64)> = schedule.end_us.iter().copied().zip(jobs.iter().map(|job| u64::from(job.size) * job.run_us)).collect();

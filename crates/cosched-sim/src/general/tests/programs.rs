@@ -9,11 +9,7 @@ use crate::strategy::Strategy;
 fn as_programs(params: &Params) -> Vec<Work> {
     let work = |spec: &JobSpec| {
         let shape = Shape::new(spec, params);
-        let text = format!(
-            "repeat {} {{ compute {}ns skew; io {}ns skew; exchange 1d }}",
-            shape.iterations, shape.compute_ns, shape.io_ns
-        );
-        let program = std::sync::Arc::new(text.parse().unwrap());
+        let program = std::sync::Arc::new(crate::program::Program::of_paper(&shape));
         let estimate_ns = Some(spec.exec_ns);
         Work::Program(ProgramJob {
             arrival_ns: spec.arrival_ns,

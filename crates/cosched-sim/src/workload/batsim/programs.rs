@@ -3,10 +3,14 @@
 //! A parallel task computes and communicates at once, as in Batsim: it sends, computes, then receives, and messages need no CPU.
 
 use super::profile::{DEPTH_MAX, PARTS_MAX, kind};
-use super::read::{BatsimError, Head, Root, each, head};
+use super::read::{BatsimError, Head, Root, each, head, type_of};
 use crate::general::{Own, ProgramJob};
+use crate::job::{JobSpec, JobType, Shape};
+use crate::params::Params;
 use crate::program::{OPS_MAX, Peer, Program, Statement, Who};
 use crate::workload::lines::excerpt;
+use crate::workload::trace_job::{TraceJob, to_specs};
+use crate::workload::types::TypeMix;
 use cosched_core::Class;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -17,7 +21,7 @@ use std::sync::Arc;
 const NS_MAX: f64 = 1e18;
 const BYTES_MAX: f64 = 1e15;
 /// The most statements of a job's program: a matrix has one for each pair.
-const STATEMENTS_MAX: usize = 1_000_000;
+pub(super) const STATEMENTS_MAX: usize = 1_000_000;
 
 /// A job with its names in the workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +30,8 @@ pub struct BatsimJob {
     pub id: String,
     /// Its profile's name.
     pub profile: String,
+    /// Its type, if known.
+    pub kind: Option<JobType>,
     /// What it does.
     pub job: ProgramJob,
 }
@@ -67,8 +73,6 @@ pub fn read_batsim_programs(input: impl Read, flops: f64) -> Result<BatsimProgra
 fn job(entry: &Value, place: u64, of: &Head<'_>, program: Arc<Program>) -> BatsimJob {
     let id = &entry["id"];
     let id = id.as_str().map(str::to_owned).or_else(|| id.as_u64().map(|id| id.to_string()));
-    // The casts saturate.
-    let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     let job = ProgramJob {
         arrival_ns: ns(of.submit_s),
         tasks: of.size,
@@ -77,7 +81,30 @@ fn job(entry: &Value, place: u64, of: &Head<'_>, program: Arc<Program>) -> Batsi
         class: Class::Batch,
         own: Own::default(),
     };
-    BatsimJob { id: id.unwrap_or_else(|| place.to_string()), profile: of.profile.to_owned(), job }
+    BatsimJob { id: id.unwrap_or_else(|| place.to_string()), profile: of.profile.to_owned(), kind: type_of(entry), job }
+}
+
+/// Jobs of a trace with the programs that the paper's jobs of their types have; unknown types are drawn from the mix.
+pub fn of_types(jobs: &[TraceJob], mix: TypeMix, seed: u64, params: &Params) -> Vec<BatsimJob> {
+    let of_type = |(job, spec): (&TraceJob, JobSpec)| {
+        let shape = Shape::new(&spec, params);
+        let job_of = ProgramJob {
+            arrival_ns: spec.arrival_ns,
+            tasks: spec.tasks,
+            program: Arc::new(Program::of_paper(&shape)),
+            estimate_ns: job.estimate_s.map(ns),
+            class: spec.class,
+            own: Own::default(),
+        };
+        let profile = format!("{}_{}", spec.kind, shape.iterations);
+        BatsimJob { id: job.number.to_string(), profile, kind: Some(spec.kind), job: job_of }
+    };
+    jobs.iter().zip(to_specs(jobs, mix, seed)).map(of_type).collect()
+}
+
+/// The cast saturates.
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
 }
 
 /// Makes the program of a profile for a number of processors.
@@ -177,17 +204,17 @@ impl Writer<'_> {
     }
 }
 
-fn compute(ns: f64) -> Result<Statement, String> {
+pub(super) fn compute(ns: f64) -> Result<Statement, String> {
     Ok(Statement::Compute { ns: ns_of(ns)?, skew: false })
 }
 
-fn ns_of(ns: f64) -> Result<u64, String> {
+pub(super) fn ns_of(ns: f64) -> Result<u64, String> {
     let possible = Some(ns).filter(|ns| (0.0..=NS_MAX).contains(ns));
     let ns = possible.ok_or("lasts for no possible time: 0 to 31 years are")?;
     Ok(ns.round() as u64)
 }
 
-fn size_of(bytes: f64) -> Result<u64, String> {
+pub(super) fn size_of(bytes: f64) -> Result<u64, String> {
     let bytes = Some(bytes).filter(|bytes| (0.0..=BYTES_MAX).contains(bytes)).ok_or("sends no possible size")?;
     Ok(bytes.round() as u64)
 }

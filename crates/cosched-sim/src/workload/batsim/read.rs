@@ -1,6 +1,7 @@
 //! The reader.
 
 use super::profile::Profiles;
+use crate::job::JobType;
 use crate::workload::TraceJob;
 use crate::workload::lines::excerpt;
 use serde_json::Value;
@@ -128,8 +129,12 @@ fn job(entry: &Value, place: u64, profiles: &Profiles<'_>) -> Result<TraceJob, S
         run_s,
         size,
         estimate_s: walltime_s,
-        kind: entry["extra_data"]["type"].as_str().and_then(|name| name.parse().ok()),
+        kind: type_of(entry),
     })
+}
+
+pub(super) fn type_of(entry: &Value) -> Option<JobType> {
+    entry["extra_data"]["type"].as_str()?.parse().ok()
 }
 
 /// `7`, `"7"` or `"workload!7"`.
@@ -140,7 +145,6 @@ fn number(id: &Value) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::JobType;
     use proptest::prelude::*;
 
     const OLD: &str = r#"{"version": 0, "nb_res": 4, "jobs": [
