@@ -10,7 +10,6 @@ use super::sampled::{Sampling, Skipped};
 use crate::error::SimError;
 use crate::job::JobSpec;
 use crate::metrics::Estimate;
-use crate::observe::Silent;
 use crate::outcome::{Outcome, Progress};
 use crate::params::{Params, ParamsError};
 use crate::threads::share_out;
@@ -79,7 +78,7 @@ fn copied(
     let told = || told.lock().unwrap_or_else(PoisonError::into_inner);
     share_out(all.len(), threads, &|copy| {
         let mut watch = |now| told().tell(copy, now);
-        let run = super::choose(&of_copy(params, copy as u64), jobs, &mut Silent, Some(sampling), &mut watch);
+        let run = super::silent(&of_copy(params, copy as u64), jobs, Some(sampling), &mut watch);
         told().done[copy] = u64::MAX;
         let run = run.map(|(outcome, skipped)| (mean_response_s(&outcome, jobs), outcome, skipped));
         all[copy].get_or_init(|| run).is_ok()

@@ -25,7 +25,7 @@ mod tree;
 
 use crate::error::SimError;
 use crate::job::JobSpec;
-use crate::observe::Observer;
+use crate::observe::{Observer, Silent};
 use crate::outcome::{Outcome, Progress};
 use crate::params::{Params, Readings};
 use crate::strategy::Strategy;
@@ -45,13 +45,26 @@ pub fn handles(params: &Params) -> bool {
 }
 
 /// Runs the jobs to their end. `watch` is asked from time to time whether to continue.
-pub fn run(
+pub fn run<O: Observer>(
     params: &Params,
     jobs: &[JobSpec],
-    observer: &mut impl Observer,
+    observer: &mut O,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SimError> {
+    if !O::TELL {
+        return Ok(silent(params, jobs, None, watch)?.0);
+    }
     Ok(choose(params, jobs, observer, None, watch)?.0)
+}
+
+/// Compiled here, once, for speed: the crates of callers are compiled to be small.
+fn silent(
+    params: &Params,
+    jobs: &[JobSpec],
+    sampling: Option<&Sampling>,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<(Outcome, Skipped), SimError> {
+    choose(params, jobs, &mut Silent, sampling, watch)
 }
 
 /// Each strategy is compiled separately.
