@@ -5,7 +5,7 @@ use cosched_sim::batch::{
     BatchJob, EventOrder, Failures, Filter, Malleable, Oversubscribe, Policy, RoundRobin, Sharing, SoftGang, Source,
     simulate, simulate_decided, simulate_failing, simulate_shared, summarise,
 };
-use cosched_sim::general::{Config, ProgramJob, Work, simulate_on};
+use cosched_sim::general::{Cache, Config, Memory, Own, ProgramJob, Socket, Work, simulate_on};
 use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
 use cosched_sim::program::Program;
 use cosched_sim::sweep::{Description, Plan};
@@ -16,7 +16,7 @@ use cosched_sim::workload::outages::read_outages;
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
 use cosched_sim::workload::{read_jobs, write_jobs};
-use cosched_sim::{Params, Silent};
+use cosched_sim::{Footprint, Params, Silent};
 
 /// A trace: reader, statistics, backfilling, writer.
 pub fn swf(data: &[u8]) {
@@ -144,9 +144,11 @@ fn platform(data: &[u8], read: fn(&str) -> Result<Platform, PlatformError>) {
         program,
         estimate_ns: None,
         class: cosched_sim::Class::Batch,
-        own: cosched_sim::general::Own::default(),
+        own: Own { footprint: Footprint { working_set_bytes: 1 << 20, bytes_per_s: 7_000_000_000 }, ..Own::default() },
     };
     let params = Params { end_ns: Some(1_000_000), ..Params::paper("SB".parse().unwrap(), hosts) };
-    let config = Config::paper(params);
+    let cache = Some(Cache { bytes: 1 << 18, bytes_per_s: 3_000_000_000_000 });
+    let socket = Some(Socket { cpus: 3, bytes_per_s: 10_000_000_000 });
+    let config = Config { memory: Memory { cache, socket }, ..Config::paper(params) };
     let _ = simulate_on(&config, Some(&platform), &[Work::Program(job)], &mut Silent, &mut |_| true);
 }

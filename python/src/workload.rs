@@ -4,7 +4,7 @@ use crate::table::Table;
 use cosched_sim::sweep::Wanted;
 use cosched_sim::workload::generate::{ClassModel, FitMethod};
 use cosched_sim::workload::{SizeClass, to_specs};
-use cosched_sim::{Class, JobSpec};
+use cosched_sim::{Class, Footprint, JobSpec};
 use cosched_study::generate::{Asked, Model, measured};
 use cosched_study::workload::{Source, generated};
 use pyo3::exceptions::PyValueError;
@@ -61,7 +61,8 @@ impl Jobs {
     #[staticmethod]
     fn of(rows: Vec<(u64, u64, u32, String, String)>) -> PyResult<Jobs> {
         let job = |(arrival_ns, exec_ns, tasks, kind, class): (u64, u64, u32, String, String)| {
-            Ok(JobSpec { arrival_ns, exec_ns, tasks, kind: kind.parse()?, class: class.parse::<Class>()? })
+            let (kind, class) = (kind.parse()?, class.parse::<Class>()?);
+            Ok(JobSpec { arrival_ns, exec_ns, tasks, kind, class, footprint: Footprint::default() })
         };
         rows.into_iter().map(job).collect::<Result<_, String>>().map(Jobs).map_err(PyValueError::new_err)
     }

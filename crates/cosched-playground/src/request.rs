@@ -2,7 +2,7 @@
 
 use crate::picture::Picture;
 use cosched_sim::general::{self, Config, Work};
-use cosched_sim::{Class, JobSpec, Params, SimError, Strategy};
+use cosched_sim::{Class, Footprint, JobSpec, Params, SimError, Strategy};
 use serde::{Deserialize, Serialize};
 
 /// What the page asks for.
@@ -86,7 +86,14 @@ impl Request {
                 return Err(format!("a job lasts up to {EXEC_MS_MAX} ms, and comes within as much"));
             }
             let (arrival_ns, exec_ns, class) = (ns(job.arrival_ms), ns(job.exec_ms), Class::Batch);
-            Ok(JobSpec { arrival_ns, tasks: job.tasks, exec_ns, kind: job.kind.parse()?, class })
+            Ok(JobSpec {
+                arrival_ns,
+                tasks: job.tasks,
+                exec_ns,
+                kind: job.kind.parse()?,
+                class,
+                footprint: Footprint::default(),
+            })
         };
         self.jobs.iter().enumerate().map(job).collect()
     }

@@ -76,6 +76,22 @@ pub struct JobSpec {
     pub kind: JobType,
     /// How urgent it is (live).
     pub class: Class,
+    /// What it wants of the memory.
+    pub footprint: Footprint,
+}
+
+/// What each process of a job wants of the memory, on machines that have one ([`crate::general::Memory`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// The data that it goes over again and again; at most the cache's size counts.
+    pub working_set_bytes: u64,
+    /// The bandwidth that it needs to compute at full speed.
+    pub bytes_per_s: u64,
+}
+
+impl Footprint {
+    /// The largest working set, 1 PiB, and the largest bandwidth, 1 PB/s: beyond them is surely a wrong unit.
+    pub const MOST: Footprint = Footprint { working_set_bytes: 1 << 50, bytes_per_s: 1_000_000_000_000_000 };
 }
 
 /// The parts of an iteration of a job (D10). Times are those of the ideal case, before skewness.
@@ -123,7 +139,14 @@ mod tests {
     use crate::strategy::Strategy;
 
     fn shape(tasks: u32, exec_ns: u64, kind: JobType) -> Shape {
-        let job = JobSpec { arrival_ns: 0, tasks, exec_ns, kind, class: cosched_core::Class::Batch };
+        let job = JobSpec {
+            arrival_ns: 0,
+            tasks,
+            exec_ns,
+            kind,
+            class: cosched_core::Class::Batch,
+            footprint: Footprint::default(),
+        };
         Shape::new(&job, &Params::paper(Strategy::Gang, 32))
     }
 
@@ -144,6 +167,7 @@ mod tests {
             exec_ns: 1_000_000_000,
             kind: JobType::J3,
             class: cosched_core::Class::Batch,
+            footprint: Footprint::default(),
         };
         let scaled = Shape::new(&job, &Params { cd_scale: 3, ..Params::paper(Strategy::Gang, 32) });
         assert_eq!((scaled.communicate_ns, scaled.compute_ns, scaled.io_ns), (265_480, 929_180, 929_180));

@@ -26,7 +26,7 @@ pub mod workload;
 pub use cosched_core::{Class, Heuristic, OnArrival, Policy, Sharing, SlotShare, Wait};
 pub use draw::Draws;
 pub use error::SimError;
-pub use job::{JobSpec, JobType, Shape};
+pub use job::{Footprint, JobSpec, JobType, Shape};
 pub use observe::{Activity, Decision, JobChange, Message, Observer, Silent, Slice};
 pub use outcome::{CpuTime, JobTimes, Outcome, Progress};
 pub use params::{Params, ParamsError, Placement, Readings, Topology};

@@ -109,6 +109,7 @@ fn crowd(nodes: u32) -> Vec<JobSpec> {
         exec_ns: (60 + i * 17) * MS,
         kind: JobType::ALL[(i % 6) as usize],
         class: cosched_sim::Class::Batch,
+        footprint: cosched_sim::Footprint::default(),
     };
     (0..10).map(spec).collect()
 }
@@ -151,7 +152,7 @@ proptest! {
         (mpl, seed, skew) in (1..6_u32, any::<u64>(), 0.0..2.0_f64),
     ) {
         let spec = |(at_ms, tasks, exec_ms, kind): (u64, u32, u64, usize)| {
-            JobSpec { arrival_ns: at_ms * MS, tasks, exec_ns: exec_ms * MS, kind: JobType::ALL[kind], class: cosched_sim::Class::Batch }
+            JobSpec { arrival_ns: at_ms * MS, tasks, exec_ns: exec_ms * MS, kind: JobType::ALL[kind], class: cosched_sim::Class::Batch, footprint: cosched_sim::Footprint::default() }
         };
         let jobs: Vec<JobSpec> = jobs.into_iter().map(spec).collect();
         let params = Params { mpl, seed, skew, end_ns: Some(3_000 * MS), ..Params::paper(strategy, 4) };
@@ -221,6 +222,7 @@ fn gangs_have_the_same_turns_in_the_simulators_matrix_and_in_the_plan() {
             exec_ns: 60_000 * MS,
             kind: JobType::J5,
             class: cosched_sim::Class::Batch,
+            footprint: cosched_sim::Footprint::default(),
         };
         let jobs: Vec<JobSpec> = widths.iter().map(spec).collect();
         let gs = Params::paper("GS".parse().unwrap(), 4);

@@ -26,6 +26,7 @@ fn job(nodes: u32) -> impl Strategy_<Value = JobSpec> {
         exec_ns: ms * 1_000_000,
         kind: JobType::ALL[kind],
         class: cosched_sim::Class::Batch,
+        footprint: cosched_sim::Footprint::default(),
     })
 }
 
@@ -81,6 +82,7 @@ fn on_saturated_clusters() {
                 exec_ns: 200_000_000 + i * 37_000_000,
                 kind: JobType::ALL[(i * 5 % 6) as usize],
                 class: cosched_sim::Class::Batch,
+                footprint: cosched_sim::Footprint::default(),
             })
             .collect();
         let params = Params { mpl: 4, seed: 9, ..Params::paper(strategy, 8) };

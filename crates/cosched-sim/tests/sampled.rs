@@ -10,6 +10,7 @@ fn jobs() -> Vec<JobSpec> {
         exec_ns: (20 + i * 7 % 12) * 1_000_000_000,
         kind: [JobType::J3, JobType::J1, JobType::J6, JobType::J2][i as usize % 4],
         class: cosched_sim::Class::Batch,
+        footprint: cosched_sim::Footprint::default(),
     };
     (0..6).map(job).collect()
 }

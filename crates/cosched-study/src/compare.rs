@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::program::{self, slowdowns};
 use crate::slowdown::{Measured, Outcome, Single};
 use cosched_model::{Job, Machine};
-use cosched_sim::{Progress, Strategy};
+use cosched_sim::{Footprint, Progress, Strategy};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -178,6 +178,7 @@ impl Simulated<'_> {
             name: profile_name.clone(),
             program: Arc::new(profile.program()?),
             tasks: profile.tasks,
+            footprint: Footprint::default(),
         };
         let go_on = || |_: Progress| true;
         slowdowns(&subject, None, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)

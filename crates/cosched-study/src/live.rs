@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn spinners_are_not_in_step_under_linux() {
         let program = Arc::new("repeat 1000 { compute 200us; barrier }".parse().unwrap());
-        let subject = Subject { name: "barriers".into(), program, tasks: 2 };
+        let subject =
+            Subject { name: "barriers".into(), program, tasks: 2, footprint: cosched_sim::Footprint::default() };
         let machine = cosched_model::machine::shipped("bunyip").unwrap();
         let live = Live::new(&machine, 2, 4, 100_000_000).unwrap();
         let copies = |config: &dyn Fn(Strategy) -> Config| {

@@ -4,7 +4,7 @@ use crate::error::Error;
 use cosched_sim::general::{self, Config, ProgramJob, Work};
 use cosched_sim::platform::Platform;
 use cosched_sim::program::Program;
-use cosched_sim::{Outcome, Progress, Silent, Strategy};
+use cosched_sim::{Footprint, Outcome, Progress, Silent, Strategy};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub struct Subject {
     pub program: Arc<Program>,
     /// The number of its tasks.
     pub tasks: u32,
+    /// What each task wants of the memory.
+    pub footprint: Footprint,
 }
 
 /// One strategy with one number of copies.
@@ -100,7 +102,7 @@ fn simulate(
         program: program(),
         estimate_ns: None,
         class: cosched_sim::Class::Batch,
-        own: general::Own::default(),
+        own: general::Own { footprint: subject.footprint, ..general::Own::default() },
     };
     let works: Vec<Work> = (0..copies).map(|_| Work::Program(job())).collect();
     Ok(general::simulate_on(config, platform, &works, &mut Silent, watch)?)

@@ -196,8 +196,10 @@ fn list(wanted: &Wanted, specs: &[JobSpec]) -> Result<Vec<JobSpec>, String> {
     scale(&mut jobs, &scaling).map_err(|e| e.to_string())?;
     // The types are known, so the mix has no influence.
     let mut scaled = to_specs(&jobs, TypeMix::default(), wanted.seed);
-    // A trace has no classes.
-    scaled.iter_mut().zip(specs).for_each(|(job, given)| job.class = given.class);
+    for (job, given) in scaled.iter_mut().zip(specs) {
+        // A trace has neither.
+        (job.class, job.footprint) = (given.class, given.footprint);
+    }
     Ok(scaled)
 }
 

@@ -25,6 +25,7 @@ fn list(number: u64) -> Vec<JobSpec> {
         exec_ns: (50 + (number * 7 + k * 11) % 21) * 1_000_000_000,
         kind,
         class: Class::Batch,
+        footprint: cosched_sim::Footprint::default(),
     };
     vec![job(0, 8, JobType::J5), job(1, 8, JobType::J1), job(2, 6, JobType::J3)]
 }

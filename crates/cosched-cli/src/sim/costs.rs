@@ -1,11 +1,12 @@
 //! What messages cost in `cosched sim program`: from a machine file, or from options.
 
 use super::machine::Machine;
+use super::memory;
 use super::model::{Cost, Model, cost_us};
 use crate::model::machines::find;
 use crate::out::Failure;
 use clap::Args;
-use cosched_sim::general::{Config, Messages, Route};
+use cosched_sim::general::{Cache, Config, Messages, Route};
 use cosched_sim::{Params, Strategy};
 use cosched_study::network::{ns, of_link, of_recording, route};
 
@@ -13,7 +14,7 @@ use cosched_study::network::{ns, of_link, of_recording, route};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Messages that cost their processes CPU time (docs/simulator.md)")]
 pub(crate) struct Costs {
-    /// A machine file, or bunyip, bunyip-faster: its CPUs per node, context switch and messages; interrupts and queue moves
+    /// A machine file, or bunyip, bunyip-faster: its CPUs per node, context switch, cache and messages; interrupts and queue moves
     /// then cost nothing, as they are part of its messages. Explicit options take precedence
     #[arg(long = "machine", value_name = "FILE")]
     machine: Option<String>,
@@ -41,6 +42,7 @@ pub(crate) struct Given {
     messages: Option<Messages>,
     /// CPUs per node, and the context switch in ns.
     machine: Option<(u32, u64)>,
+    cache: Option<Cache>,
 }
 
 impl Costs {
@@ -74,8 +76,9 @@ impl Costs {
             ));
         }
         let switch_ns = file.as_ref().map(|file| ns(file.context_switch_us)).transpose()?;
+        let cache = file.as_ref().and_then(|file| memory::of_file(file.cache.as_ref()?));
         let cpus = file.map(|file| file.cpus_per_node);
-        Ok(Given { messages, machine: cpus.zip(switch_ns) })
+        Ok(Given { messages, machine: cpus.zip(switch_ns), cache })
     }
 
     fn polls(&self) -> bool {
@@ -108,6 +111,7 @@ impl Given {
     pub(crate) fn config(&self, machine: &Machine, params: Params) -> Config {
         let mut config = machine.config(params);
         config.messages = self.messages;
+        config.memory.cache = config.memory.cache.or(self.cache);
         if let Some((cpus_per_node, switch_ns)) = self.machine {
             config.cpus_per_node = machine.cpus_per_node.unwrap_or(cpus_per_node);
             config.local_switch_ns = machine.local_cs_us.map_or(switch_ns, |cost| cost.0);
@@ -137,6 +141,12 @@ mod tests {
         let own = Costs { network: route("70,0.82").ok(), ..bunyip.clone() };
         let messages = own.read().unwrap().messages.unwrap();
         assert_eq!((messages.network.latency_ns, messages.memory.latency_ns), (70_000, 42_000));
+        let file = std::env::temp_dir().join(format!("cosched-costs-{}.toml", std::process::id()));
+        let text = cosched_model::machine::SHIPPED[0].1;
+        std::fs::write(&file, format!("{text}\n[cache]\nsize_bytes = 262144\nrefill_us_per_kib = 0.128\n")).unwrap();
+        let cached = Costs { machine: file.to_str().map(Into::into), ..none.clone() }.read().unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(cached.cache, Some(Cache { bytes: 262_144, bytes_per_s: 8_000_000_000 }));
         assert!(Costs { memory_poll_us: Some(Cost(0)), ..none.clone() }.read().is_err());
         assert!(Costs { machine: Some("/nowhere.toml".into()), ..none }.read().is_err());
     }

@@ -10,7 +10,8 @@ Examples:
 
 pub(crate) const RUN: &str = "\
 The list of jobs is CSV with the header arrival_s,tasks,exec_s,type; types are J1 to J6 of Zhang et al. 2000, Table 2. \
-A fifth column, class (express, interactive, batch or standby), counts with the strategy live.
+Further columns may follow: class (express, interactive, batch or standby), which counts with the strategy live; \
+working_set_bytes, with --cache; memory_bytes_per_s, with --socket-bandwidth.
 Strategies: GS, Local, SB, SY, DCS, PB, DCS-SB, PB-SB, DCS-SY, PB-SY; paired-gang, soft-gang, auto, FCS, COOP; FCFS, EASY; \
 live: the planner and the schedulers that the daemons run.
 
@@ -25,6 +26,7 @@ Examples:
   cosched sim run --strategy PB --jobs year.csv --sampled             jobs of hours, in minutes
   cosched sim run --strategy SB --jobs jobs.csv --platform grid.xml   on hosts and links of a file
   cosched sim run --strategy SB --jobs jobs.csv --watts 90,200,180,5  and its energy
+  cosched sim run --strategy GS --jobs jobs.csv --cache 1MiB,8GB/s --socket-bandwidth 8,100GB/s
 
 Exit codes:
   0 success   1 a file cannot be read or written, or a job does not fit   2 wrong usage
@@ -45,6 +47,8 @@ Examples:
   cosched sim program lu.prog --tasks 32 --nodes 16 --machine bunyip --strategies SB,GS --network-poll-us 0
   cosched sim program lu.prog --tasks 32 --nodes 16 --cpus-per-node 2 --network 20,0.085,7,0.035 --shared-memory 5,0.01
   cosched sim program halo.prog --tasks 16 --platform tree.toml --strategies GS,SB
+  cosched sim program stencil.prog --tasks 4 --nodes 4 --cache 1MiB,8GB/s --working-set 512KiB
+  cosched sim program stencil.prog --tasks 4 --nodes 4 --socket-bandwidth 4,20GB/s --memory-rate 8GB/s
 
 Exit codes:
   0 success   1 a file cannot be read, or the program deadlocks   2 wrong usage

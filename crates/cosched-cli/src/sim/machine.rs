@@ -1,5 +1,6 @@
 //! Options for what goes beyond the paper's machine, which the general engine simulates.
 
+use super::memory::MemoryArgs;
 use super::model::{Cost, cost_ms, cost_us};
 use crate::parsers::{explained, named, positive_time};
 use clap::Args;
@@ -40,11 +41,14 @@ pub(crate) struct Machine {
     spin: Spin,
 
     #[command(flatten)]
-    live: LiveArgs,
+    memory: MemoryArgs,
 
     /// Alternative readings of points that D1 to D26 leave open (docs/simulator.md), separated by commas
     #[arg(long, value_name = "POINT", value_delimiter = ',', value_parser = reading(), hide_possible_values = true)]
     finer: Vec<Reading>,
+
+    #[command(flatten)]
+    live: LiveArgs,
 }
 
 /// What the shipped planner is set to; the length of a slot is --quantum-ms, the maximum number of rows --mpl.
@@ -134,6 +138,7 @@ impl Machine {
         config.gang_wait = self.gang_wait;
         config.spin = self.spin;
         config.live = self.live.live();
+        config.memory = self.memory.memory();
         self.finer.iter().for_each(|set| set(&mut config.finer));
         config
     }

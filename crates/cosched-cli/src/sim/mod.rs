@@ -11,6 +11,7 @@ mod files;
 pub(crate) mod help;
 mod json;
 mod machine;
+pub(crate) mod memory;
 mod model;
 mod output;
 #[cfg(feature = "parquet")]

@@ -152,6 +152,7 @@ mod tests {
             exec_ns: 2_000_000_000,
             kind: JobType::J4,
             class: cosched_sim::Class::Batch,
+            footprint: cosched_sim::Footprint::default(),
         };
         let done = JobTimes { start_ns: Some(1_500_000_000), finish_ns: Some(4_000_000_000) };
         let outcome = Outcome { jobs: vec![done, JobTimes::default()], ..Outcome::default() };

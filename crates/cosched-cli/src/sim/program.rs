@@ -2,6 +2,7 @@
 
 use super::costs::Costs;
 use super::machine::Machine;
+use super::memory::FootprintArgs;
 use super::model::Model;
 use super::platform::OnPlatform;
 use super::progress::watch;
@@ -10,8 +11,8 @@ use crate::input;
 use crate::out::{Failure, terminal_width};
 use crate::table::Listing;
 use clap::Args;
-use cosched_sim::Strategy;
 use cosched_sim::program::Program;
+use cosched_sim::{Footprint, Strategy};
 use cosched_study::profile::{Network, Profile};
 use cosched_study::program::{Row, Subject, slowdowns};
 use std::path::{Path, PathBuf};
@@ -52,6 +53,9 @@ pub(crate) struct RunProgram {
     costs: Costs,
 
     #[command(flatten)]
+    footprint: FootprintArgs,
+
+    #[command(flatten)]
     platform: OnPlatform,
 
     /// Show no progress
@@ -69,13 +73,13 @@ fn rows(options: &RunProgram) -> Result<Vec<Row>, Failure> {
     let given = options.costs.read()?;
     let (mut model, mut machine) = (options.model.clone(), options.machine.clone());
     let platform = options.platform.read(&mut model, &mut machine)?;
-    let (subject, recorded) = read(options)?;
+    let (mut subject, recorded) = read(options)?;
     let given = given.or_recorded(recorded.map(|network| (network.alpha_us, network.beta_us_per_word)))?;
+    let any = given.config(&machine, given.params(&model, Strategy::Gang));
+    subject.footprint = options.footprint.on(&any.memory)?;
     if options.profile.is_some() && model.nodes.is_none() {
         // As large as the job: copies on separate nodes would not share CPUs.
-        let strategy = Strategy::Gang;
-        let cpus_per_node = given.config(&machine, given.params(&model, strategy)).cpus_per_node;
-        model.nodes = Some(subject.tasks.div_ceil(cpus_per_node));
+        model.nodes = Some(subject.tasks.div_ceil(any.cpus_per_node));
     }
     let config = |strategy| given.config(&machine, given.params(&model, strategy));
     Ok(slowdowns(&subject, platform.as_ref(), &options.strategies, &options.copies, config, || watch(options.quiet))?)
@@ -83,8 +87,12 @@ fn rows(options: &RunProgram) -> Result<Vec<Row>, Failure> {
 
 /// The simulated program, and the costs of its messages when it was recorded.
 fn read(options: &RunProgram) -> Result<(Subject, Option<Network>), Failure> {
-    let subject =
-        |path: &Path, program, tasks| Subject { name: path.display().to_string(), program: Arc::new(program), tasks };
+    let subject = |path: &Path, program, tasks| Subject {
+        name: path.display().to_string(),
+        program: Arc::new(program),
+        tasks,
+        footprint: Footprint::default(),
+    };
     match (&options.program, &options.profile, options.tasks) {
         (_, Some(path), tasks) => {
             let profile = read_profile(path, tasks)?;

@@ -300,3 +300,32 @@ fn outputs_are_tried_before_a_long_simulation() {
         refused(&place, &words, 1, "/nowhere/file");
     }
 }
+
+#[test]
+fn memory_costs_what_jobs_want_of_it() {
+    let place = Place::new();
+    let header = "arrival_s,tasks,exec_s,type,working_set_bytes,memory_bytes_per_s\n";
+    let wants = file(&place, "wants.csv", format!("{header}0,2,1,J1,1048576,7500000000\n0,2,1,J1,1048576,0\n"));
+    let nothing = list(&place, "0,2,1,J1\n0,2,1,J1\n");
+    let run = |jobs: &str, more: &[&str]| {
+        json(
+            &place,
+            &[&["sim", "run", "--strategy", "GS", "--nodes", "2", "--engine", "general", "--jobs", jobs], more]
+                .concat(),
+        )
+    };
+    let end_ns = |found: &Value| found["sim_end_ns"].as_u64().unwrap() as f64;
+    let memory = ["--cache", "1MiB,1GiB/s", "--socket-bandwidth", "2,2GB/s"];
+    let without = end_ns(&run(&wants, &[]));
+    assert_eq!(end_ns(&run(&nothing, &memory)), without, "wants of 0 cost nothing");
+    assert!(end_ns(&run(&wants, &memory[..2])) > without, "each turn loads a MiB, which takes a millisecond");
+    assert!(end_ns(&run(&wants, &memory[2..])) > 1.5 * without, "the first job computes at a seventh of its speed");
+    let refuses = |words: &[&str], part: &str| {
+        refused(&place, &[&["sim", "run", "--strategy", "GS", "--jobs", &wants], words].concat(), 2, part);
+    };
+    refuses(&["--cache", "1MiB"], "has no comma");
+    refuses(&["--cache", "1MiB,8GB"], "is not a bandwidth, as 20GB/s");
+    refuses(&["--cache", "1MiB,1KB/s"], "surely a wrong unit");
+    refuses(&["--socket-bandwidth", "0,8GB/s"], "no machine has that");
+    refuses(&["--engine", "fast", "--cache", "1MiB,8GB/s"], "the fast engine cannot simulate GS");
+}

@@ -224,7 +224,7 @@ impl<O: Observer> Sim<'_, O> {
         enter.into_iter().for_each(|(pid, _)| self.enter_queue(pid));
         for cpu in 0..self.cpus.len() {
             // Because the spin time may have changed, too.
-            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Nothing) {
+            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
                 self.stop(cpu);
                 self.resume(cpu);
             }

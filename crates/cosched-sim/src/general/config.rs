@@ -1,7 +1,8 @@
 //! The input of the general engine: the paper's parameters, what goes beyond them, and jobs of both kinds.
 
+use super::memory::Memory;
 use super::messages::Messages;
-use crate::job::{JobSpec, Shape};
+use crate::job::{Footprint, JobSpec, Shape};
 use crate::params::{Params, ParamsError};
 use crate::program::{Code, Program, ProgramError, Setting};
 use crate::strategy::Strategy;
@@ -152,6 +153,8 @@ pub struct Config {
     pub live: Live,
     /// The readings of points that D1 to D26 leave open.
     pub finer: Finer,
+    /// Caches, and the bandwidth of sockets.
+    pub memory: Memory,
 }
 
 impl Config {
@@ -169,6 +172,7 @@ impl Config {
             spin: Spin::Fixed,
             live: Live::default(),
             finer: Finer::default(),
+            memory: Memory::default(),
         }
     }
 
@@ -176,6 +180,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ParamsError> {
         self.params.check()?;
         self.messages.map_or(Ok(()), |messages| messages.check())?;
+        self.memory.check(self.cpus_per_node)?;
         for (name, value) in [
             ("the number of CPUs a node", u64::from(self.cpus_per_node)),
             ("the bandwidth", self.bytes_per_s),
@@ -290,6 +295,8 @@ pub struct Own {
     pub slot_share: Option<SlotShare>,
     /// How its processes wait; under auto that chooses.
     pub wait: Option<Wait>,
+    /// What it wants of the memory.
+    pub footprint: Footprint,
 }
 
 /// A job.
@@ -325,7 +332,7 @@ impl Work {
 
     pub(super) fn own(&self) -> Own {
         match self {
-            Work::Paper(_) => Own::default(),
+            Work::Paper(spec) => Own { footprint: spec.footprint, ..Own::default() },
             Work::Program(job) => job.own,
         }
     }

@@ -20,13 +20,16 @@ impl<O: Observer> Sim<'_, O> {
         let activity = self.book(cpu);
         let now_ns = self.now_ns;
         let state = &mut self.cpus[cpu];
-        state.doing = Doing::Nothing;
+        let ended = std::mem::take(&mut state.doing);
         state.generation += 1;
         let start_ns = std::mem::replace(&mut state.since_ns, now_ns);
         if let (true, Some(activity)) = (O::TELL && start_ns < now_ns, activity) {
             let process = state.current.map(|pid| (pid.job, pid.task));
             let node = state.node as u32;
             self.observer.slice(Slice { node, start_ns, end_ns: now_ns, activity, process });
+        }
+        if matches!(ended, Doing::User) {
+            self.leave_socket(cpu);
         }
     }
 
@@ -39,6 +42,7 @@ impl<O: Observer> Sim<'_, O> {
             Doing::Switch => Some(Activity::Switch),
             Doing::Kernel(Work { effect: Effect::Charge, .. }) => Some(Activity::Scheduler),
             Doing::Kernel(_) => Some(Activity::Interrupt),
+            Doing::Load => Some(self.book_load(cpu, elapsed_ns)),
             Doing::User => Some(self.book_user(cpu, elapsed_ns)),
         };
         *self.cpu_time(activity) += elapsed_ns;
@@ -58,20 +62,27 @@ impl<O: Observer> Sim<'_, O> {
         }
     }
 
-    /// Accounts for the time that the current process has run.
-    fn book_user(&mut self, cpu: usize, elapsed_ns: u64) -> Activity {
+    /// The current process has used CPU time.
+    pub(super) fn use_cpu(&mut self, cpu: usize, elapsed_ns: u64) -> Option<Pid> {
         let Some(pid) = self.cpus[cpu].current else {
             self.broken.get_or_insert(format!("CPU {cpu} runs nobody"));
-            return Activity::Compute;
+            return None;
         };
         self.watch_cpu(pid, elapsed_ns);
-        let process = self.process(pid);
-        process.used_ns += elapsed_ns;
+        self.process(pid).used_ns += elapsed_ns;
         if self.is_fair() {
             let node = self.cpus[cpu].node;
             self.nodes[node].fair.charge(pid, elapsed_ns);
         }
+        Some(pid)
+    }
+
+    /// Accounts for the time that the current process has run.
+    fn book_user(&mut self, cpu: usize, elapsed_ns: u64) -> Activity {
+        let Some(pid) = self.use_cpu(cpu, elapsed_ns) else { return Activity::Compute };
+        let bandwidth = self.cpus[cpu].memory.bandwidth;
         let process = self.process(pid);
+        let mut done_ns = elapsed_ns;
         match &mut process.step {
             Step::Receive { spun_ns, .. } => {
                 *spun_ns += elapsed_ns;
@@ -82,10 +93,13 @@ impl<O: Observer> Sim<'_, O> {
                 *left_ns -= elapsed_ns;
                 return Activity::Message;
             }
-            Step::Compute { left_ns } => *left_ns -= elapsed_ns,
+            Step::Compute { left_ns } => {
+                done_ns = bandwidth.done_ns(elapsed_ns, &mut process.begun);
+                *left_ns -= done_ns;
+            }
             Step::Begin => {}
         }
-        process.computed_ns += elapsed_ns;
+        process.computed_ns += done_ns;
         Activity::Compute
     }
 
@@ -95,10 +109,15 @@ impl<O: Observer> Sim<'_, O> {
         let state = &mut self.cpus[cpu];
         state.doing = doing;
         if let Some(ns) = for_ns {
-            let (who, stamp) = ([cpu as u32, 0, 0, 0], state.generation);
-            // On a host that is a million times slower it may never end.
-            self.agenda.push(self.now_ns.saturating_add(ns), Kind::CpuEnd, who, stamp);
+            self.end_after(cpu, ns);
         }
+    }
+
+    /// The present activity ends after this time.
+    pub(super) fn end_after(&mut self, cpu: usize, ns: u64) {
+        let (who, stamp) = ([cpu as u32, 0, 0, 0], self.cpus[cpu].generation);
+        // On a host that is a million times slower it may never end.
+        self.agenda.push(self.now_ns.saturating_add(ns), Kind::CpuEnd, who, stamp);
     }
 
     /// A CPU's activity has ended.
@@ -111,7 +130,7 @@ impl<O: Observer> Sim<'_, O> {
         match doing {
             Doing::Kernel(work) if !self.config.finer.interrupt_acts_first => self.effect(work.effect),
             Doing::User => self.limit_reached(cpu),
-            Doing::Nothing | Doing::Switch | Doing::Kernel(_) => {}
+            Doing::Nothing | Doing::Switch | Doing::Load | Doing::Kernel(_) => {}
         }
         self.resume(cpu);
     }
@@ -177,6 +196,7 @@ impl<O: Observer> Sim<'_, O> {
         state.current = Some(pid);
         state.resched = false;
         let last = state.last_owner.replace(pid);
+        self.enter_cache(cpu, pid.job);
         let cost_ns = match self.params.strategy.is_gang() {
             false => Some(self.params.switch_ns),
             true if self.config.lends() => Some(self.config.local_switch_ns),
@@ -222,7 +242,8 @@ impl<O: Observer> Sim<'_, O> {
                 }
                 self.step_on(pid);
             }
-            Step::Compute { left_ns } | Step::Message { left_ns, .. } => self.begin(cpu, Doing::User, Some(left_ns)),
+            Step::Compute { left_ns } => self.compute(cpu, pid, left_ns),
+            Step::Message { left_ns, .. } => self.begin(cpu, Doing::User, Some(left_ns)),
             Step::Receive { from, spun_ns, yielded } => {
                 if let Some(bytes) = process.take(from) {
                     let waited_ns = process.end_wait();
@@ -390,7 +411,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// Starts waiting kernel work, unless a switch or other kernel work is in progress.
     pub(super) fn serve_kernel(&mut self, cpu: usize) {
-        if matches!(self.cpus[cpu].doing, Doing::User | Doing::Nothing) {
+        if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
             self.stop(cpu);
             self.resume(cpu);
         }

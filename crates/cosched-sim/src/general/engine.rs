@@ -2,6 +2,7 @@
 
 use super::auto::Watched;
 use super::config::{Config, Work as Job};
+use super::contention::CpuMemory;
 use super::custom::Custom;
 use super::estimate::Estimator;
 use super::event::{Agenda, Event, Kind};
@@ -57,6 +58,8 @@ pub(super) enum Doing {
     Nothing,
     Switch,
     Kernel(Work),
+    /// The current process loads its data into the cache.
+    Load,
     /// The current process runs.
     User,
 }
@@ -78,6 +81,7 @@ pub(super) struct Cpu {
     pub(super) resched: bool,
     /// Waiting kernel work.
     pub(super) kernel: VecDeque<Work>,
+    pub(super) memory: CpuMemory,
 }
 
 #[derive(Debug)]

@@ -102,7 +102,7 @@ impl<O: Observer> Sim<'_, O> {
         }
         self.begin_quantum();
         for cpu in 0..self.cpus.len() {
-            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Nothing) {
+            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
                 self.stop(cpu);
                 self.take_current(cpu, State::Ready);
                 self.resume(cpu);

@@ -67,7 +67,7 @@ impl<O: Observer> Sim<'_, O> {
     /// CPUs that should choose again do so now, unless they are in a switch or in the kernel: then at its end.
     pub(super) fn reschedule_node(&mut self, node: usize) {
         for cpu in self.cpus_of(node) {
-            if self.cpus[cpu].resched && matches!(self.cpus[cpu].doing, Doing::User) {
+            if self.cpus[cpu].resched && matches!(self.cpus[cpu].doing, Doing::User | Doing::Load) {
                 self.stop(cpu);
                 self.resume(cpu);
             }

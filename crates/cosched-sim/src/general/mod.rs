@@ -8,6 +8,7 @@ mod ask;
 mod auto;
 mod check;
 mod config;
+mod contention;
 mod cpu;
 mod custom;
 mod engine;
@@ -21,6 +22,7 @@ mod grain;
 mod levels;
 mod linux;
 mod live;
+mod memory;
 mod messages;
 mod network;
 mod process;
@@ -32,6 +34,7 @@ mod transfers;
 
 pub use config::{Config, Finer, Linux, Live, NodeModel, Own, ProgramJob, Spin, Work};
 pub use custom::{Begin, Custom, View, Waiting};
+pub use memory::{Cache, Memory, Socket};
 pub use messages::{Messages, Route};
 
 use crate::error::SimError;

@@ -91,6 +91,8 @@ pub(super) struct Process {
     /// For the iteration in progress: the computation that was drawn, and that was done.
     pub(super) asked_ns: u64,
     pub(super) computed_ns: u64,
+    /// What it computed of its next nanosecond, in parts of its demand of bandwidth.
+    pub(super) begun: u64,
     /// The I/O that was drawn.
     pub(super) slept_ns: u64,
     /// Iterations done.
@@ -127,6 +129,7 @@ impl Process {
             memory_until_ns: 0,
             asked_ns: 0,
             computed_ns: 0,
+            begun: 0,
             slept_ns: 0,
             iterations: 0,
             waited: (0, false),

@@ -8,6 +8,7 @@ mod custom;
 mod flexible;
 mod laws;
 mod live;
+mod memory;
 mod messages;
 mod platform;
 mod programs;
@@ -27,7 +28,14 @@ fn simulate(params: &Params, jobs: &[JobSpec]) -> Outcome {
 }
 
 fn job(arrival_ns: u64, tasks: u32, exec_ns: u64, kind: JobType) -> JobSpec {
-    JobSpec { arrival_ns, tasks, exec_ns, kind, class: cosched_core::Class::Batch }
+    JobSpec {
+        arrival_ns,
+        tasks,
+        exec_ns,
+        kind,
+        class: cosched_core::Class::Batch,
+        footprint: crate::job::Footprint::default(),
+    }
 }
 
 /// Jobs with programs: (arrival in µs, tasks, program).

@@ -151,6 +151,7 @@ mod tests {
             exec_ns: 40_000_000,
             kind: "J3".parse().unwrap(),
             class: cosched_core::Class::Batch,
+            footprint: crate::job::Footprint::default(),
         };
         let jobs = [job(0, 4), job(1_000_000, 2), job(90_000_000, 3)];
         for strategy in ["GS", "SB", "PB", "Local"] {

@@ -63,6 +63,7 @@ pub(super) mod tests {
             exec_ns: exec_s * S,
             kind: JobType::J3,
             class: cosched_core::Class::Batch,
+            footprint: crate::job::Footprint::default(),
         }
     }
 

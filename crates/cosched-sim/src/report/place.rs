@@ -111,8 +111,14 @@ mod tests {
 
     #[test]
     fn processes_take_the_lowest_free_place() {
-        let spec =
-            JobSpec { arrival_ns: 0, tasks: 2, exec_ns: 1, kind: JobType::J1, class: cosched_core::Class::Batch };
+        let spec = JobSpec {
+            arrival_ns: 0,
+            tasks: 2,
+            exec_ns: 1,
+            kind: JobType::J1,
+            class: cosched_core::Class::Batch,
+            footprint: crate::job::Footprint::default(),
+        };
         let places = [vec![0, 1], vec![1, 2], vec![0], vec![1, 2]].map(|nodes| Place { nodes, row: None });
         let spans = [(0, 10), (2, 5), (3, 4), (5, 9)];
         let jobs: Vec<Drawn<'_>> = places

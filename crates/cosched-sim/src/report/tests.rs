@@ -18,6 +18,7 @@ fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
         exec_ns: (20 + 7 * (k % 5)) * MS,
         kind: JobType::ALL[(k % 6) as usize],
         class: cosched_core::Class::Batch,
+        footprint: crate::job::Footprint::default(),
     };
     Ok((0..24).map(job).collect())
 }

@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use crate::general::Config;
-use crate::job::JobSpec;
+use crate::job::{Footprint, JobSpec};
 use crate::metrics::{RunMetrics, job_metrics, quantile, run_metrics};
 use crate::outcome::Outcome;
 use crate::paper::Sampled;
@@ -107,7 +107,10 @@ pub(super) fn key(plan: &Plan, config: &Config, jobs_hash: u64) -> u64 {
 pub(super) fn hash_jobs(jobs: &[JobSpec]) -> u64 {
     jobs.iter().fold(OFFSET, |hash, job| {
         let words = [job.arrival_ns, job.tasks.into(), job.exec_ns, job.kind as u64, job.class as u64];
-        words.iter().flat_map(|word| word.to_le_bytes()).fold(hash, step)
+        let of_memory = [job.footprint.working_set_bytes, job.footprint.bytes_per_s];
+        // The hash of a list that has none is the same as before there were any.
+        let of_memory = of_memory.iter().filter(|_| job.footprint != Footprint::default());
+        words.iter().chain(of_memory).flat_map(|word| word.to_le_bytes()).fold(hash, step)
     })
 }
 

@@ -39,6 +39,7 @@ fn jobs(wanted: &Wanted) -> Result<Vec<JobSpec>, String> {
         exec_ns: (20 + 7 * k) * MS,
         kind: JobType::ALL[wanted.workload.len() % 6],
         class: cosched_core::Class::Batch,
+        footprint: crate::job::Footprint::default(),
     };
     Ok((0..24).map(job).collect())
 }
@@ -356,8 +357,14 @@ fn csv_is_quoted_and_complete() {
 
 #[test]
 fn a_sampled_run_has_the_mean_that_its_interval_belongs_to() {
-    let job =
-        JobSpec { arrival_ns: 0, exec_ns: 5_000_000, tasks: 1, kind: JobType::J1, class: cosched_core::Class::Batch };
+    let job = JobSpec {
+        arrival_ns: 0,
+        exec_ns: 5_000_000,
+        tasks: 1,
+        kind: JobType::J1,
+        class: cosched_core::Class::Batch,
+        footprint: crate::job::Footprint::default(),
+    };
     let config = base(Strategy::Gang, None);
     let mut run: Simulated = paper::run(&config.params, &[job], &mut crate::Silent, &mut |_| true).unwrap().into();
     run.sampled = Some(paper::Sampled { response_s: 42.0, response_ci95_s: Some(1.5), ..paper::Sampled::default() });

@@ -15,6 +15,7 @@ fn jobs() -> Vec<JobSpec> {
         exec_ns: (40 + k as u64 * 11) * MS,
         kind: kinds[k % 4],
         class: cosched_core::Class::Batch,
+        footprint: crate::job::Footprint::default(),
     };
     (0..12).map(job).collect()
 }

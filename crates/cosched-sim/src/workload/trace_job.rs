@@ -88,6 +88,7 @@ pub fn to_specs(jobs: &[TraceJob], mix: TypeMix, seed: u64) -> Vec<JobSpec> {
         exec_ns: micros(job.run_s).max(1) * 1000,
         kind: job.kind.unwrap_or(kind),
         class: cosched_core::Class::Batch,
+        footprint: crate::job::Footprint::default(),
     };
     jobs.iter().zip(kinds).map(spec).collect()
 }

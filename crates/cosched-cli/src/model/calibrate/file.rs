@@ -1,7 +1,11 @@
 //! The machine file: constants, with comments on their origin.
 
+use super::Calibrate;
+use super::cache::{self, Refill};
 use super::measure::{Messages, Samples, Tools};
-use super::{Calibrate, cache};
+use crate::sim::memory::{of_file, shown};
+use cosched_model::machine::Cache;
+
 /// The median, the smallest and the largest value.
 fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
@@ -43,6 +47,22 @@ fn link(title: &str, messages: &Messages) -> String {
     .concat()
 }
 
+/// The cache, also as an option of the simulator.
+fn refill(samples: &[Refill]) -> String {
+    let far: Vec<f64> = samples.iter().map(|of| of.far_us_per_kib).collect();
+    let near: Vec<f64> = samples.iter().map(|of| of.near_us_per_kib).collect();
+    let cache = Cache { size_bytes: cache::size_bytes(), refill_us_per_kib: rounded(spread(&far).0) };
+    let option =
+        of_file(&cache).map_or_else(String::new, |cache| format!("# In `cosched sim run`: {}\n", shown(&cache)));
+    format!(
+        "\n# A CPU's own cache, read again from memory; after only as much other data as it holds {} us per KiB.\n\
+         {option}[cache]\nsize_bytes = {}\n{}",
+        rounded(spread(&near).0.max(0.0)),
+        cache.size_bytes,
+        constant("refill_us_per_kib", &far, f64::MAX)
+    )
+}
+
 /// A fact about the kernel, as it reports it.
 fn kernel(what: &str) -> String {
     let text = std::fs::read_to_string(format!("/proc/sys/kernel/{what}"));
@@ -71,10 +91,8 @@ pub(super) fn text(options: &Calibrate, tools: &Tools, samples: &Samples) -> Str
     all.push_str("\n# TCP over the loopback device, which stands for a network: a real one is slower.");
     all.push_str(&link("network", &samples.network));
     all.push_str(&link("shared_memory", &samples.shared));
-    if !samples.refill_us.is_empty() {
-        all.push_str("\n# A CPU's own cache, read again after it was evicted.\n[cache]\n");
-        all.push_str(&format!("size_bytes = {}\n", cache::size_bytes()));
-        all.push_str(&constant("refill_us_per_kib", &samples.refill_us, f64::MAX));
+    if !samples.refill.is_empty() {
+        all.push_str(&refill(&samples.refill));
     }
     all
 }
@@ -82,6 +100,16 @@ pub(super) fn text(options: &Calibrate, tools: &Tools, samples: &Samples) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cache_is_an_option_of_the_simulator_too() {
+        let of = |far_us_per_kib| Refill { far_us_per_kib, near_us_per_kib: -0.1 };
+        let text = refill(&[of(0.064), of(0.032), of(0.128)]);
+        let size = cache::size_bytes();
+        assert!(text.contains(&format!("# In `cosched sim run`: --cache {size}B,16000MB/s\n[cache]\n")), "{text}");
+        assert!(text.contains("other data as it holds 0 us"), "{text}");
+        assert!(text.contains("refill_us_per_kib = 0.064"), "{text}");
+    }
 
     #[test]
     fn medians_and_spread() {

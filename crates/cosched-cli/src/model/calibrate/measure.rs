@@ -1,7 +1,7 @@
 //! The programs that are run, and the values taken from their reports.
 
 use super::Wait;
-use super::cache;
+use super::cache::{self, Refill};
 use super::run::{Line, json};
 use crate::out::Failure;
 use crate::programs::{self, Launcher};
@@ -42,8 +42,7 @@ pub(super) struct Samples {
     pub(super) switch_us: Vec<f64>,
     /// γ_3, in ns.
     pub(super) flop_ns: Vec<f64>,
-    /// To refill a KiB of the cache, in µs.
-    pub(super) refill_us: Vec<f64>,
+    pub(super) refill: Vec<Refill>,
 }
 
 /// Messages of one way to communicate.
@@ -120,7 +119,7 @@ impl Tools {
         let main_s = number(&value, "matmul", "main_phase_s", f64::MIN_POSITIVE)?;
         let times = value.get("iterations").and_then(Value::as_f64).filter(|times| *times >= 1.0).unwrap_or(1.0);
         samples.flop_ns.push(main_s * 1e9 / (2.0 * f64::from(n).powi(3) * times));
-        samples.refill_us.extend(cache::refill_us_per_kib());
+        samples.refill.extend(cache::refill());
         let last = |values: &[f64]| values.last().copied().unwrap_or_default();
         Ok(format!(
             "shared memory {:.2} us + {:.5} us a word, TCP {:.2} us + {:.5} us a word, switch {:.2} us, {:.0} MFLOPS",

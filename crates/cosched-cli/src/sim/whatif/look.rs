@@ -192,6 +192,7 @@ fn observed(before: &Job, now: &Job, seconds: f64) -> Observed {
             policy: Some(if gang { cosched_sim::Policy::Gang } else { cosched_sim::Policy::Local }),
             slot_share: now.share_max.and_then(|share| SlotShare::new((share * 1000.0).round() as u32)),
             wait,
+            ..Own::default()
         },
         limit_s: limit_s(now, now_unix_ms()),
         rest: None,
