@@ -40,8 +40,7 @@ def command_of(daemon, program, loops, iterations, threads):
     own = [daemon.programs / program, "--wait", "spin", "--grain-loops", loops, "--iterations", iterations]
     if program == "barrier-omp":
         return [*own, "--threads", threads]
-    # Unbound: Open MPI would otherwise pin the ranks of every copy to the same cores.
-    return ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "-n", threads, *own]
+    return [*live.mpirun(threads), *own]
 
 
 def run_once(daemon, arm, command, copies, slot_ms, limit_s):

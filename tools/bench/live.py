@@ -29,6 +29,13 @@ def machine():
     }
 
 
+def mpirun(ranks):
+    """The words that start a program on that many ranks. Unbound: Open MPI would otherwise pin the ranks of every copy to the same cores."""
+    if not shutil.which("mpirun.openmpi"):
+        raise Failure("mpirun.openmpi is not there; tools/setup demo installs it")
+    return ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "-n", ranks]
+
+
 class Daemon:
     """`with Daemon(bin, programs) as daemon:` starts coschedd, and at the end kills its jobs, it, and its cgroups."""
 

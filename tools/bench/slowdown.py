@@ -22,8 +22,6 @@ def add_arguments(parser):
 
 
 def measure(daemon, arguments):
-    if not shutil.which("mpirun.openmpi"):
-        raise live.Failure("slowdown: mpirun.openmpi is not there; tools/setup demo installs it")
     return {"programs": {name: one(daemon, arguments, name, order) for name, order in PROGRAMS.items()}}
 
 
@@ -34,8 +32,7 @@ def one(daemon, arguments, name, order):
     shutil.rmtree(directory, ignore_errors=True)
     jobs = arguments.jobs or ("1,2" if arguments.quick else "1,2,4,6,8")
     repeat = arguments.repeat or (2 if arguments.quick else 5)
-    program = ["mpirun.openmpi", "-n", 2, "--oversubscribe", "--bind-to", "none", daemon.programs / name, "--n",
-               order // 2 if arguments.quick else order, "--json"]
+    program = [*live.mpirun(2), daemon.programs / name, "--n", order // 2 if arguments.quick else order, "--json"]
     command = [daemon.binaries / "cosched", "--socket", daemon.socket, "--json", "bench", "slowdown", "--jobs", jobs, "--repeat", repeat,
                "--policies", arguments.policies, "--out", directory, "--", *program]
     process = daemon.start(command, stderr=None)

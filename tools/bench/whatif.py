@@ -15,7 +15,6 @@ import live
 from figures import median, table as make_table, text
 
 NEEDS_DAEMON = False
-MPIRUN = ("mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", "2")
 HPL_INPUT = pathlib.Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 
 
@@ -36,11 +35,11 @@ def hpl_input(order):
 
 def commands(daemon, folder):
     own = {"lu": ["--n", 1500, "--iterations", 100_000], "barrier-mpi": ["--seconds", 3600], "matmul": ["--n", 2000, "--iterations", 100_000]}
-    mix = {name: [*MPIRUN, daemon.programs / name, *words] for name, words in own.items()}
+    mix = {name: [*live.mpirun(2), daemon.programs / name, *words] for name, words in own.items()}
     if not HPL_INPUT.exists():
         raise live.Failure(f"{HPL_INPUT} is missing: apt install hpcc")
     (folder / "hpccinf.txt").write_text(hpl_input(24_000))
-    return mix | {"hpl": ["env", "-C", folder, *MPIRUN, "hpcc"]}
+    return mix | {"hpl": ["env", "-C", folder, *live.mpirun(2), "hpcc"]}
 
 
 def predicted(daemon):

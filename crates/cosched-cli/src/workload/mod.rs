@@ -38,11 +38,11 @@ impl Window {
 }
 
 /// Reports on standard error why jobs were left out.
-pub(crate) fn say_left_out(reasons: &[(&str, u64)]) {
+pub(crate) fn say_left_out(reasons: &[(impl AsRef<str>, u64)]) {
     let counts: Vec<String> = reasons
         .iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(reason, count)| format!("{} ({reason})", crate::format::grouped(*count)))
+        .map(|(reason, count)| format!("{} ({})", crate::format::grouped(*count), reason.as_ref()))
         .collect();
     if !counts.is_empty() {
         say(&format!("left out: {}", counts.join(", ")));

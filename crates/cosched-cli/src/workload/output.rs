@@ -91,7 +91,7 @@ fn write_work(
         left_out = write_batsim_programs(out, procs, &jobs, (flops, &params))?;
         Ok(())
     })?;
-    say_left_out(&left_out.iter().map(|(why, count)| (why.as_str(), *count)).collect::<Vec<_>>());
+    say_left_out(&left_out);
     Ok(())
 }
 

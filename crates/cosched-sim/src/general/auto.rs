@@ -6,7 +6,7 @@
 //! their cells, because their processes cannot move to other nodes, but a row without gangs has no turn. A boundary costs
 //! what the context switches cost.
 
-use super::engine::{Doing, Sim};
+use super::engine::Sim;
 use super::gang::Gang;
 use super::grain::Needs;
 use super::process::{Pid, State, Step};
@@ -224,7 +224,7 @@ impl<O: Observer> Sim<'_, O> {
         enter.into_iter().for_each(|(pid, _)| self.enter_queue(pid));
         for cpu in 0..self.cpus.len() {
             // Because the spin time may have changed, too.
-            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
+            if self.cpus[cpu].doing.gives_way() {
                 self.stop(cpu);
                 self.resume(cpu);
             }

@@ -411,7 +411,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// Starts waiting kernel work, unless a switch or other kernel work is in progress.
     pub(super) fn serve_kernel(&mut self, cpu: usize) {
-        if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
+        if self.cpus[cpu].doing.gives_way() {
             self.stop(cpu);
             self.resume(cpu);
         }

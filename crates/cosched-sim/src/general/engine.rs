@@ -64,6 +64,18 @@ pub(super) enum Doing {
     User,
 }
 
+impl Doing {
+    /// Whether it is the current process's own, which another process may end.
+    pub(super) fn is_process(&self) -> bool {
+        matches!(self, Doing::User | Doing::Load)
+    }
+
+    /// Whether the CPU can be given to another process at once.
+    pub(super) fn gives_way(&self) -> bool {
+        self.is_process() || matches!(self, Doing::Nothing)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
     pub(super) node: usize,

@@ -13,7 +13,7 @@
 //!
 //! The thresholds are in `grain.rs`.
 
-use super::engine::{Doing, Sim};
+use super::engine::Sim;
 use super::gang::Gang;
 use super::grain::Needs;
 use super::process::{Pid, State, Step};
@@ -102,7 +102,7 @@ impl<O: Observer> Sim<'_, O> {
         }
         self.begin_quantum();
         for cpu in 0..self.cpus.len() {
-            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
+            if self.cpus[cpu].doing.gives_way() {
                 self.stop(cpu);
                 self.take_current(cpu, State::Ready);
                 self.resume(cpu);

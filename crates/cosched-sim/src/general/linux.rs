@@ -4,7 +4,7 @@
 //! `sched_yield`. A boost (PB, DCS) puts a process before all others and preempts at once, like a change of priority.
 
 use super::config::NodeModel;
-use super::engine::{Doing, Effect, Sim, Work};
+use super::engine::{Effect, Sim, Work};
 use super::process::{Pid, State};
 use crate::draw::{Draws, skewed_ns};
 use crate::observe::Observer;
@@ -67,7 +67,7 @@ impl<O: Observer> Sim<'_, O> {
     /// CPUs that should choose again do so now, unless they are in a switch or in the kernel: then at its end.
     pub(super) fn reschedule_node(&mut self, node: usize) {
         for cpu in self.cpus_of(node) {
-            if self.cpus[cpu].resched && matches!(self.cpus[cpu].doing, Doing::User | Doing::Load) {
+            if self.cpus[cpu].resched && self.cpus[cpu].doing.is_process() {
                 self.stop(cpu);
                 self.resume(cpu);
             }

@@ -393,7 +393,7 @@ impl<O: Observer> Sim<'_, O> {
             if self.cpus[cpu].current.is_some_and(|pid| self.is_guest(pid)) {
                 self.cpus[cpu].resched = true;
             }
-            if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load | Doing::Nothing) {
+            if self.cpus[cpu].doing.gives_way() {
                 self.stop(cpu);
                 self.resume(cpu);
             }

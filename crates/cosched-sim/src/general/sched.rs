@@ -221,7 +221,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// The current process goes back to its level, with the rest of its quantum (D4).
     fn preempt(&mut self, cpu: usize, to_head: bool) {
-        if matches!(self.cpus[cpu].doing, Doing::User | Doing::Load) {
+        if self.cpus[cpu].doing.is_process() {
             self.stop(cpu);
         }
         let Some(pid) = self.take_current(cpu, State::Ready) else { return };

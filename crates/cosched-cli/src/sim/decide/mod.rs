@@ -81,8 +81,7 @@ pub(crate) fn run(context: &Context, options: &Decide) -> Result<u8, Failure> {
         let hint = "give fewer with --hosts N";
         return Err(Failure::explained(EXIT_REFUSED, &format!("{shown}: nb_res is {hosts}"), &why, hint));
     }
-    let reasons: Vec<(&str, u64)> = workload.dropped.iter().map(|(why, count)| (why.as_str(), *count)).collect();
-    say_left_out(&reasons);
+    say_left_out(&workload.dropped);
     if let Some(path) = &options.csv {
         distinct(&options.workload, &[path.as_path()])?;
     }
