@@ -89,7 +89,9 @@ fn a_rank_that_is_killed_takes_its_job_along_and_nothing_else() {
         assert!(!out.status.success(), "{what} says that all is well\n{}", stdout(&out));
         assert!(wait_until(|| cluster.is_clear_of(id)), "a cgroup of it is left");
         assert!(wait_until(|| cluster.all_say(id, JobState::Ended)));
-        assert!((0..2).all(|n| cluster.node(n).job(id).exit.is_some_and(|exit| exit.code != Some(0))));
+        for node in cluster.nodes() {
+            node.job_when(id, |job| job.exit.is_some_and(|exit| exit.code != Some(0)));
+        }
         assert!(wait_until(|| (0..2).all(|n| !cluster.is_planned(n, id))), "it has a cell still");
         let left = || helpers.iter().chain([&comm]).flat_map(|name| cluster.processes_named(name)).collect::<Vec<_>>();
         assert!(wait_until(|| left().is_empty()), "{what}: {:?} are left", left());

@@ -79,7 +79,7 @@ fn resources_are_changed_from_any_node_and_give_others_room() {
 
     done(&other.cosched(&["resources", &id, "--nodes", "n1:1:150M,n2:1:150M"]));
     assert!(is(first, waits, JobState::Running), "it has room now: {:?}", first.job(waits));
-    assert_eq!(memory(&first.job(gang)), [150, 150]);
+    first.job_when(gang, |job| memory(job) == [150, 150]);
     assert!(wait_until(|| (0..2).all(|n| cluster.node(n).job(gang).mem_bytes == Some(300 * MIB))));
     // More than the nodes have now is refused; a running job continues unchanged.
     refused(&other.cosched(&["resources", &id, "--nodes", "n1:1:250M,n2:1:150M"]), 6, "the others there leave");
@@ -93,7 +93,7 @@ fn resources_are_changed_from_any_node_and_give_others_room() {
     first.cosched(&["kill", "-9", &id, &waits.to_string()]);
     assert!(is(first, gang, JobState::Ended) && is(first, waits, JobState::Ended));
     for id in [gang, waits] {
-        let ended = other.job(id);
+        let ended = other.job_when(id, |job| job.state == JobState::Ended);
         assert_eq!((ended.use_of_nodes, ended.ended_why.as_deref()), (None, Some("killed by root")));
     }
 }
@@ -270,6 +270,7 @@ fn a_command_that_is_outside_of_its_job_ends_with_it() {
     for words in ["has its CPUs on n2, not on this node", "was ended: killed by root"] {
         assert!(stderr(&out).contains(words), "`{words}` is missing in: {}", stderr(&out));
     }
+    assert!(is(other, id, JobState::Ended), "{:?}", other.job(id));
     refused(&other.cosched(&["join", "--job", &id.to_string(), "--", "true"]), 6, &format!("job {id} has ended"));
 }
 

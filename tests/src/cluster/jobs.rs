@@ -192,12 +192,27 @@ impl Node {
         sorted(nodes.into_iter().filter(|node| node.alive).map(|node| node.name))
     }
 
-    /// A job.
+    /// A job, once this node knows it: nodes learn of each other's changes a moment after these were acknowledged.
     ///
     /// # Panics
-    /// When the daemon does not know it.
+    /// When it remains unknown: shows the daemon's answer.
+    #[track_caller]
     pub fn job(&self, id: u64) -> Job {
-        self.client().job(id).expect("the job is known")
+        self.job_when(id, |_| true)
+    }
+
+    /// A job, once this node says of it what is wanted.
+    ///
+    /// # Panics
+    /// When it does not say so: shows its last answer.
+    #[track_caller]
+    pub fn job_when(&self, id: u64, wanted: impl Fn(&Job) -> bool) -> Job {
+        let mut said = None;
+        let is_so = wait_until(|| said.insert(self.client().job(id)).as_ref().is_ok_and(&wanted));
+        match said {
+            Some(Ok(job)) if is_so => job,
+            said => panic!("{} still says of job {id}: {said:?}", self.host.name),
+        }
     }
 
     /// A job's state; `None` when the daemon does not know it.
