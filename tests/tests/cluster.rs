@@ -26,10 +26,11 @@ fn spans(cluster: &Cluster, words: &[String], barrier: &str) -> bool {
     all.extend(words.iter().map(String::as_str));
     all.extend([barrier, "--iterations", "4000", "--grain-us", "500", "--json"]);
     let run = cluster.node(0).spawn_run(&all);
-    let id = || cluster.node(1).client().jobs(false).unwrap().jobs.first().map(|job| job.id);
-    let joined = || id().is_some_and(|id| (0..2).all(|n| !cluster.node(n).job_pids(id).is_empty()));
-    let both = wait_until(joined);
-    let id = id();
+    let mut id = None;
+    let both = wait_until(|| {
+        id = cluster.node(1).client().jobs(false).unwrap().jobs.first().map(|job| job.id);
+        id.is_some_and(|id| (0..2).all(|n| !cluster.node(n).job_pids(id).is_empty()))
+    });
     let out = run.wait_with_output().unwrap();
     let stuck = stuck_in_finalize(words, &out);
     assert!(stuck || out.status.success(), "{words:?}\n{}{}", stdout(&out), stderr(&out));
@@ -159,6 +160,7 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
     let requeued = cluster.node(0).detach(&again);
     let all = [killed, kept, requeued];
     assert!(wait_until(|| all.iter().all(|id| (0..2).all(|n| cluster.node(n).v2_job(*id).exists()))));
+    assert!(wait_until(|| !cluster.node(0).job_pids(kept).is_empty()), "job {kept} does not begin");
     let pid = cluster.node(0).job_pids(kept);
     // Back soon: nothing has happened.
     for n in 0..2 {
@@ -186,12 +188,13 @@ fn a_daemon_that_dies_finds_its_jobs_and_one_that_stays_away_is_given_up() {
         let whole = stdout(&first.cosched(&["log", &requeued.to_string()]));
         whole.lines().filter(|line| !line.starts_with("cosched: ")).map(|line| format!("{line}\n")).collect::<String>()
     };
+    // It is told its nodes as it was the first time.
+    assert!(wait_until(|| log().lines().count() == 12), "{}", log());
+    // Looked at earlier, the script's `cat` may just be ending.
     for pid in first.job_pids(requeued) {
         let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
         assert!(!cgroups.contains("/live-"), "it would hold the kernel agent up: {cgroups}");
     }
-    // It is told its nodes as it was the first time.
-    assert!(wait_until(|| log().lines().count() == 12), "{}", log());
     let lines: Vec<String> = log().lines().map(str::to_owned).collect();
     assert_eq!(lines[..6], lines[6..]);
     let all = lines[..5].concat();
@@ -234,8 +237,7 @@ fn a_node_that_is_cut_off_for_half_a_minute_comes_back_clean() {
     // On the node itself all jobs continue meanwhile.
     let used = |id: u64| procs::cpu_usec(&cluster.node(1).v2_job(id));
     let before = used(own) + used(id);
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(used(own) + used(id) > before + 200_000, "the node's jobs stand still");
+    assert!(wait_until(|| used(own) + used(id) > before + 200_000), "the node's jobs stand still");
     std::thread::sleep(Duration::from_secs(30).saturating_sub(cut.elapsed()));
     cluster.heal(1);
     assert!(wait_until(|| cluster.node(1).names().len() == 2), "it does not come back");

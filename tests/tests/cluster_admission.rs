@@ -127,8 +127,8 @@ fn a_job_whose_program_is_gone_ends_on_every_path() {
     for id in [lives.1, waits.1] {
         assert!(wait_for_death(|| cluster.node(1).state(id) == Some(JobState::Ended)), "job {id}");
     }
-    let use_of = cluster.node(1).client().load(None).unwrap();
-    assert_eq!((use_of.jobs, use_of.memory_declared_bytes), (0, 0), "nothing is held for them");
+    let held = || cluster.node(1).client().load(None).map(|load| (load.jobs, load.memory_declared_bytes)).unwrap();
+    assert!(wait_until(|| held() == (0, 0)), "jobs and memory that are held for them: {:?}", held());
 }
 
 /// Requests to a store that did not answer are carried out when it does; the users who requested the jobs have been told that

@@ -184,6 +184,7 @@ fn daemons_are_replaced_one_after_the_other_under_running_gangs() {
     let on = [0, 1, 2];
     let gangs = [0, 1].map(|_| cluster.gang(&on, PULSE, &[]));
     let own = cluster.node(2).detach(&["--", "sh", "-c", PULSE]);
+    assert!(wait_until(|| !cluster.node(2).job_pids(own).is_empty()), "job {own} does not begin");
     let stopped = cluster.gang(&[1, 2], PULSE, &[]);
     assert!(cluster.node(0).cosched(&["suspend", &stopped.to_string()]).status.success());
     let frozen = |cluster: &Cluster, n: usize, id: u64| procs::is_frozen(&cluster.node(n).v2_job(id));

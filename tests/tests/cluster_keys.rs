@@ -71,7 +71,7 @@ fn a_deleted_or_damaged_state_stops_changes_and_no_job() {
         let next = cluster.node(0).detach(&["--nodes", "n1:1", "--", "sleep", "600"]);
         assert_eq!(next, own + 1 + at as u64, "{way}");
         assert_eq!(cluster.first_pids(gang, own), before, "{way}: a job was ended by the repair");
-        assert!(cluster.all_say(gang, JobState::Running) && cluster.all_say(own, JobState::Running), "{way}");
+        assert!(wait_until(|| [gang, own].iter().all(|id| cluster.all_say(*id, JobState::Running))), "{way}");
         cluster.end(0, &[next]);
         let slots = |n: usize| cluster.node(n).client().status().unwrap().cluster.unwrap().plan_in_use.is_some();
         assert!(wait_until(|| (0..2).all(|n| slots(n) && cluster.is_planned(n, gang))), "{way}: no slots again");
@@ -126,9 +126,10 @@ fn a_node_whose_name_is_deleted_writes_it_again_and_a_copy_of_it_is_refused() {
         }
         assert!(wait_until(|| get(name) == old), "{name}: {} and not {old}", get(name));
     }
-    assert!(cluster.node(1).log().contains("names/n2"), "it is not said");
-    let warnings = cluster.node(1).client().status().unwrap().warnings;
-    assert!(warnings.iter().any(|warning| warning.why.contains("/names/n2")), "{warnings:?}");
+    assert!(wait_until(|| cluster.node(1).log().contains("names/n2")), "it is not said");
+    let warnings = || cluster.node(1).client().status().unwrap().warnings;
+    let warns = || warnings().iter().any(|warning| warning.why.contains("/names/n2"));
+    assert!(wait_until(warns), "{:?}", warnings());
 
     // A copy of the second node, with its state directory at the same path, on another place of the network.
     let (twin, copied) = (cluster.node(0), &cluster.node(1).host.dir);
@@ -153,6 +154,6 @@ fn a_node_whose_name_is_deleted_writes_it_again_and_a_copy_of_it_is_refused() {
     assert!(refused, "{}", said());
     assert!(cluster.node(1).client().status().unwrap().cluster.unwrap().store_answers, "the first was disturbed");
     assert_eq!(cluster.node(1).job_pids(own)[0], before, "its job was ended");
-    assert!(cluster.all_say(own, JobState::Running));
+    assert!(wait_until(|| cluster.all_say(own, JobState::Running)), "{:?}", cluster.node(0).state(own));
     cluster.end(0, &[own]);
 }

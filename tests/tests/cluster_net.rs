@@ -56,7 +56,7 @@ fn a_node_can_be_cut_off_and_comes_back() {
         let mut ping = net.hosts[0].command("ping");
         ping.args(["-c", "1", "-W", "1", "n2"]).output().unwrap().status.success()
     };
-    assert!(reaches());
+    assert!(wait_until(reaches));
     net.cut(1);
     assert!(!reaches());
     net.heal(1);
@@ -250,7 +250,7 @@ fn a_plain_etcd_serves_another_node_until_it_is_moved_away() {
         command.args(["5", "etcdctl", "--endpoints", &etcd.endpoint(), "--dial-timeout=1s", "--command-timeout=2s"]);
         command.args(["get", "a"]).env("ETCDCTL_API", "3").output().unwrap().status.success()
     };
-    assert!(get());
+    assert!(wait_until(get));
     net.cut(1);
     assert!(!get());
     net.heal(1);

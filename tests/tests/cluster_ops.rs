@@ -6,7 +6,7 @@ use cosched_api::{
 use cosched_tests::cluster::jobs::sorted;
 use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::{Daemon, bin_dir, needs_root, stderr, stdout, wait_until};
-use std::process::Output;
+use std::process::{Child, Output};
 use std::time::Duration;
 
 const TOOLS: [&str; 2] = ["etcd", "openssl"];
@@ -40,6 +40,13 @@ fn done(out: &Output) {
 
 fn memory(job: &Job) -> Vec<u64> {
     job.nodes.iter().map(|node| node.memory_bytes.unwrap_or(0) / MIB).collect()
+}
+
+/// Adds a process to a job on a node, whose part of it may begin a moment after the job counts as running.
+fn add(node: &Node, id: u64, process: &Child) {
+    let process = ProcessRequest { pid: process.id() as i32, start_ticks: None };
+    let added = || node.client().add_process(id, &process);
+    assert!(wait_until(|| added().is_ok()), "{:?}", added());
 }
 
 #[test]
@@ -107,6 +114,9 @@ fn any_daemon_tells_how_busy_any_node_is() {
     let [first, other] = [0, 1].map(|n| cluster.node(n));
     let id = detach(other, &["--nodes", "n2:1:100M"]);
     assert!(is(first, id, JobState::Running));
+    // What a node has measured is known elsewhere a moment after it has joined.
+    let names = || sorted(first.client().loads().unwrap().nodes.into_iter().map(|load| load.name));
+    assert!(wait_until(|| names() == ["n1", "n2"]), "{:?}", names());
     let load = first.client().load(Some("n2")).unwrap();
     assert_eq!((load.name.as_str(), load.cpus, load.memory_bytes), ("n2", 1, 400 * MIB));
     assert_eq!((load.jobs, load.job_cpus, load.memory_declared_bytes), (1, 1, 100 * MIB));
@@ -123,8 +133,6 @@ fn any_daemon_tells_how_busy_any_node_is() {
         }
         answer => panic!("{answer:?}"),
     }
-    let names = |loads: cosched_api::LoadList| sorted(loads.nodes.into_iter().map(|load| load.name));
-    assert_eq!(names(first.client().loads().unwrap()), ["n1", "n2"]);
     let table = stdout(&first.cosched(&["nodes"]));
     let columns: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     let head = columns.iter().find(|line| line.contains(&"LOAD")).expect("a head");
@@ -286,11 +294,10 @@ fn a_job_that_begins_empty_on_other_nodes_ends_when_its_processes_have() {
     let id = first.client().register(&request).unwrap().id;
     assert!(is(first, id, JobState::Running), "{:?}", first.job(id));
     assert_eq!(sorted(first.job(id).nodes.into_iter().map(|node| node.name)), ["n2", "n3"]);
+    assert!(wait_until(|| cluster.all_say(id, JobState::Running)), "{:?} {:?}", second.job(id), third.job(id));
     for node in [second, third] {
-        assert!(is(node, id, JobState::Running));
         let mut process = node.command("sleep").arg("600").spawn().unwrap();
-        let added = ProcessRequest { pid: process.id() as i32, start_ticks: None };
-        node.client().add_process(id, &added).unwrap();
+        add(node, id, &process);
         std::thread::sleep(Duration::from_millis(500));
         assert!(cluster.all_say(id, JobState::Running), "others may come");
         process.kill().unwrap();
@@ -314,7 +321,7 @@ fn every_node_tells_how_the_main_process_ended() {
     let id: u64 = stdout(&first.cosched(&run)).trim().parse().unwrap();
     assert!(is(second, id, JobState::Running), "{:?}", first.job(id));
     let mut rank = second.command("sleep").arg("600").spawn().unwrap();
-    second.client().add_process(id, &ProcessRequest { pid: rank.id() as i32, start_ticks: None }).unwrap();
+    add(second, id, &rank);
     std::fs::write(&go, "").unwrap();
     let tells = |node: &Node| node.job(id).exit.is_some_and(|exit| exit.code == Some(6));
     assert!(wait_until(|| tells(first) && tells(second)), "{:?} {:?}", first.job(id).exit, second.job(id).exit);

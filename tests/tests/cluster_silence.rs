@@ -5,7 +5,8 @@ use cosched_tests::cluster::jobs::{PULSE, SPIN, wait_for_death};
 use cosched_tests::cluster::{Cluster, Node, needs};
 use cosched_tests::{stderr, stdout, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const TOOLS: [&str; 2] = ["etcd", "openssl"];
@@ -117,6 +118,12 @@ fn nothing_lives_twice() {
     }
     let anew = |id: &u64| first.job(*id).restarts == 1 && !first.job_pids(*id).is_empty();
     assert!(wait_until(|| ids.iter().all(anew)), "they do not begin anew");
+    // A process may exist for a while before it writes.
+    let lives = |file: &PathBuf| {
+        let lines = std::fs::read_to_string(file).unwrap_or_default();
+        lines.lines().collect::<BTreeSet<_>>().len()
+    };
+    assert!(wait_until(|| files.iter().all(|file| lives(file) > 1)), "{:?} lives write", files.each_ref().map(lives));
     std::thread::sleep(Duration::from_secs(1));
     cluster.heal(1);
     daemon(cluster.node(2), Signal::CONT);
