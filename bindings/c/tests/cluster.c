@@ -57,6 +57,13 @@ static cosched_job facts(int node, uint64_t job) {
                    (unsigned long long)seen.memory_bytes);                                                                       \
     } while (0)
 
+/* Adds a process on a node, whose part of the job begins with the plan: a moment after the job counts as running. */
+static void add(int node, uint64_t job, pid_t pid) {
+    for (int tries = 0; tries < 500 && cosched_add_process(at[node], job, pid) == COSCHED_ERR_CONFLICT; tries++)
+        usleep(20000);
+    CHECK_CODE(cosched_add_process(at[node], job, pid), OK);
+}
+
 static uint64_t cpu_time_us(int node, uint64_t job) {
     cosched_use use = {0};
     CHECK_CODE(cosched_get_use(at[node], job, &use), OK);
@@ -100,13 +107,8 @@ static void test_life(void) {
         CHECK(f.memory_bytes == 11 * MIB && f.disk_bytes == MIB && !strcmp(f.name, "life"));
     }
     pid_t workers[2] = {worker(), worker()};
-    for (int n = 0; n < 2; n++) {
-        int tries = 0;
-        /* Its place on the other node is assigned with the plan. */
-        while (cosched_add_process(at[n], job, workers[n]) == COSCHED_ERR_CONFLICT && tries++ < 500)
-            usleep(20000);
-        CHECK_CODE(cosched_add_process(at[n], job, workers[n]), OK);
-    }
+    for (int n = 0; n < 2; n++)
+        add(n, job, workers[n]);
     CHECK(computes(0, job) && computes(1, job));
 
     cosched_load load;
@@ -218,7 +220,7 @@ static void *lives(void *argument) {
         CHECK_CODE(cosched_suspend(at[1 - node], missing), COSCHED_ERR_NOT_FOUND);
         BECOMES(1 - node, job, seen.state == COSCHED_STATE_RUNNING);
         pid_t child = worker();
-        CHECK_CODE(cosched_add_process(at[1 - node], job, child), OK);
+        add(1 - node, job, child);
         CHECK_CODE(cosched_set_class(at[node], job, COSCHED_CLASS_STANDBY), OK);
         CHECK_CODE(cosched_kill(at[node], job, SIGKILL), OK);
         waitpid(child, NULL, 0);
