@@ -48,17 +48,17 @@ class Lanes(unittest.TestCase):
         waits, computes, alone = run_tests.lanes_of(ours + others)
         self.assertCountEqual(waits, run_tests.WAIT)
         self.assertEqual([of.package for of in computes], ["cosched-swarm", "cosched-cli"])
-        apart = [(name, ["--exact", test]) for name, tests in run_tests.ALONE.items() for test in tests]
+        apart = [(name, ["--exact", test]) for name, tests in run_tests.APART.items() for test in tests]
         self.assertCountEqual([(of.name, of.words) for of in alone], [("gang", []), ("slots", []), *apart])
         for of in waits.values():
-            self.assertEqual(of.words, [word for test in run_tests.ALONE.get(of.name, []) for word in ("--skip", test)])
+            self.assertEqual(of.words, [word for test in run_tests.APART.get(of.name, []) for word in ("--skip", test)])
 
     def test_what_is_named_here_is_there(self):
         for name in run_tests.WAIT + run_tests.LATE:
             places = [ROOT / f"tests/tests/{name}.rs", ROOT / f"crates/cosched-cli/tests/{name}/main.rs"]
             text = "".join(place.read_text() for place in places if place.is_file())
             self.assertTrue(text, name)
-            for test in run_tests.ALONE.get(name, []):
+            for test in run_tests.APART.get(name, []):
                 self.assertIn(f"fn {test}()", text)
         for what in run_tests.COMPUTE:
             room, *program = what.split()
@@ -66,7 +66,7 @@ class Lanes(unittest.TestCase):
             self.assertTrue(all((ROOT / f"crates/cosched-{room}" / file).is_file() for file in files), what)
 
     def test_what_is_late_waits_in_no_other_lane(self):
-        self.assertEqual(set(run_tests.LATE) & (set(run_tests.WAIT) | set(run_tests.ALONE)), set())
+        self.assertEqual(set(run_tests.LATE) & (set(run_tests.WAIT) | set(run_tests.APART)), set())
         late = [run_tests.Program(room, "test", "record", "/t", ".") for room in ("cosched-tests", "cosched-record")]
         self.assertEqual([run_tests.is_late(program) for program in late], [True, False])
 
