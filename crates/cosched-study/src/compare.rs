@@ -9,9 +9,13 @@ use crate::profile::Profile;
 use crate::program::{self, slowdowns};
 use crate::slowdown::{Measured, Outcome, Single};
 use cosched_model::{Job, Machine};
-use cosched_sim::{Footprint, Progress, Strategy};
+use cosched_sim::general::Config;
+use cosched_sim::{Footprint, Params, Progress, Strategy};
 use serde::Serialize;
 use std::sync::Arc;
+
+/// Noise decides who meets whom: the mean of this number of drawings is compared, as one is up to 15 % off.
+const DRAWS: u64 = 5;
 
 /// One policy with one number of jobs.
 #[derive(Debug, Serialize)]
@@ -55,6 +59,8 @@ pub struct Subject<'a> {
     pub machine: Machine,
     /// The program.
     pub profile: Profile,
+    /// What each task wants of the machine's cache.
+    pub footprint: Footprint,
     /// The number of CPUs on which it was measured.
     pub cpus: u32,
     /// Length of a gang's slot, in nanoseconds.
@@ -171,17 +177,31 @@ impl Simulated<'_> {
     }
 
     fn simulate(&self, strategy: Strategy) -> Result<Vec<program::Row>, Error> {
-        let Subject { profile_name, machine, profile, cpus, slot_ns, .. } = self.subject;
+        let Subject { profile_name, machine, profile, footprint, cpus, slot_ns, .. } = self.subject;
         let most = self.jobs.iter().copied().max().unwrap_or(1);
         let live = Live::new(machine, *cpus, most.saturating_mul(profile.tasks.div_ceil(*cpus)), *slot_ns)?;
         let subject = program::Subject {
             name: profile_name.clone(),
             program: Arc::new(profile.program()?),
             tasks: profile.tasks,
-            footprint: Footprint::default(),
+            footprint: *footprint,
         };
-        let go_on = || |_: Progress| true;
-        slowdowns(&subject, None, &[strategy], &self.jobs, |strategy| live.config(strategy), go_on)
+        let drawn = |seed: u64| {
+            let config = |strategy| {
+                let config = live.config(strategy);
+                Config { params: Params { seed, ..config.params }, ..config }
+            };
+            slowdowns(&subject, None, &[strategy], &self.jobs, config, || |_: Progress| true)
+        };
+        let mut rows = drawn(1)?;
+        for seed in 2..=DRAWS {
+            for (row, other) in rows.iter_mut().zip(drawn(seed)?) {
+                row.makespan_s += other.makespan_s;
+                row.unfinished += other.unfinished;
+            }
+        }
+        rows.iter_mut().for_each(|row| row.makespan_s /= DRAWS as f64);
+        Ok(rows)
     }
 
     /// The time alone under the first strategy that was simulated.

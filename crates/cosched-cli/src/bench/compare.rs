@@ -10,8 +10,10 @@ use crate::format::{command_line, or_dash};
 use crate::model::machines;
 use crate::model::source::note_incomplete;
 use crate::out::{Failure, say, terminal_width};
+use crate::sim::memory::working_set;
 use crate::table::Listing;
 use clap::Args;
+use cosched_sim::Footprint;
 use cosched_study::compare::{Report, Row, Subject};
 use cosched_study::predict::of_profile;
 use std::path::PathBuf;
@@ -35,6 +37,10 @@ pub(crate) struct Compare {
     /// Slot length of gangs in the simulator
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
     slot_ms: f64,
+
+    /// Data that each process goes over again and again, as 512KiB: the simulator loads it into the machine's cache after another job
+    #[arg(long, value_name = "SIZE", value_parser = working_set, allow_negative_numbers = true)]
+    working_set: Option<u64>,
 }
 
 pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failure> {
@@ -53,14 +59,19 @@ pub(crate) fn compare(context: &Context, options: &Compare) -> Result<u8, Failur
         let [measured, recorded] = [&measured.command, &profile.command].map(|command| command_line(command));
         say(&format!("note: measured was `{measured}`, recorded `{recorded}`: compare the same work only"));
     }
+    if options.working_set.is_some() && machine.cache.is_none() {
+        let (why, hint) = (format!("{} has no [cache]", options.machine), "`cosched model calibrate` measures it");
+        return Err(Failure::explained(2, "--working-set has no effect", &why, hint));
+    }
+    let footprint = Footprint { working_set_bytes: options.working_set.unwrap_or(0), ..Footprint::default() };
     let cpus = measured.cpus.filter(|cpus| *cpus > 0).unwrap_or(profile.tasks);
     let [measured_name, profile_name] = [&options.measured, &options.profile].map(|path| path.display().to_string());
     let job = of_profile(machine.clone(), &profile, &profile_name, 0.0)?.job;
     note_incomplete(&profile, &options.profile);
     let slot_ns = (options.slot_ms * 1e6).round() as u64;
     let strategy_of = |policy: &str| Choice::parse(policy).ok()?.strategy();
-    let subject =
-        Subject { measured_name, profile_name, job, machine, profile, cpus, slot_ns, strategy_of: &strategy_of };
+    let strategy_of: &dyn Fn(&str) -> _ = &strategy_of;
+    let subject = Subject { measured_name, profile_name, job, machine, profile, footprint, cpus, slot_ns, strategy_of };
     let report = subject.report(&measured)?;
     context.give(&report, || page(&report))
 }

@@ -1,13 +1,13 @@
 //! What messages cost in `cosched sim program`: from a machine file, or from options.
 
 use super::machine::Machine;
-use super::memory;
 use super::model::{Cost, Model, cost_us};
 use crate::model::machines::find;
 use crate::out::Failure;
 use clap::Args;
 use cosched_sim::general::{Cache, Config, Messages, Route};
 use cosched_sim::{Params, Strategy};
+use cosched_study::live;
 use cosched_study::network::{ns, of_link, of_recording, route};
 
 /// Options of messages that cost CPU time.
@@ -76,7 +76,7 @@ impl Costs {
             ));
         }
         let switch_ns = file.as_ref().map(|file| ns(file.context_switch_us)).transpose()?;
-        let cache = file.as_ref().and_then(|file| memory::of_file(file.cache.as_ref()?));
+        let cache = file.as_ref().and_then(|file| live::cache(file.cache.as_ref()?));
         let cpus = file.map(|file| file.cpus_per_node);
         Ok(Given { messages, machine: cpus.zip(switch_ns), cache })
     }

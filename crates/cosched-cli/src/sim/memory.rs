@@ -3,7 +3,6 @@
 use crate::out::Failure;
 use clap::Args;
 use cosched_api::parse::size_bytes;
-use cosched_model::machine;
 use cosched_sim::Footprint;
 use cosched_sim::general::{Cache, Memory, Socket};
 
@@ -59,13 +58,6 @@ impl FootprintArgs {
     }
 }
 
-/// The cache of a machine file; `None` if filling it costs nothing.
-pub(crate) fn of_file(cache: &machine::Cache) -> Option<Cache> {
-    // The cast saturates, and the simulator refuses what is out of range.
-    let bytes_per_s = (1024.0 * 1e6 / cache.refill_us_per_kib).round() as u64;
-    (cache.refill_us_per_kib > 0.0).then_some(Cache { bytes: cache.size_bytes, bytes_per_s })
-}
-
 /// The cache as `--cache` has it.
 pub(crate) fn shown(cache: &Cache) -> String {
     format!("--cache {}B,{}MB/s", cache.bytes, cache.bytes_per_s.div_ceil(1_000_000))
@@ -91,7 +83,7 @@ fn socket(text: &str) -> Result<Socket, String> {
     Ok(Socket { cpus, bytes_per_s: rate(bytes_per_s)? })
 }
 
-fn working_set(text: &str) -> Result<u64, String> {
+pub(crate) fn working_set(text: &str) -> Result<u64, String> {
     let bytes = size_bytes(text).map_err(|e| e.to_string())?;
     Some(bytes).filter(|bytes| *bytes <= Footprint::MOST.working_set_bytes).ok_or_else(|| "more than 1 PiB".to_owned())
 }
@@ -104,6 +96,8 @@ fn demand(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_model::machine;
+    use cosched_study::live;
 
     #[test]
     fn memories_are_read() {
@@ -121,10 +115,10 @@ mod tests {
     #[test]
     fn a_machine_files_cache_is_the_option_that_it_shows() {
         let file = machine::Cache { size_bytes: 262_144, refill_us_per_kib: 0.128 };
-        let of_file = of_file(&file).unwrap();
+        let of_file = live::cache(&file).unwrap();
         assert_eq!(of_file, Cache { bytes: 262_144, bytes_per_s: 8_000_000_000 });
         assert_eq!(cache(shown(&of_file).strip_prefix("--cache ").unwrap()), Ok(of_file));
-        assert_eq!(super::of_file(&machine::Cache { refill_us_per_kib: 0.0, ..file }), None);
+        assert_eq!(live::cache(&machine::Cache { refill_us_per_kib: 0.0, ..file }), None);
     }
 
     #[test]

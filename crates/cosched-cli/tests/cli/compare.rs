@@ -75,6 +75,31 @@ fn the_main_phase_is_compared_where_all_tell_it() {
 }
 
 #[test]
+fn what_is_loaded_again_after_others_costs_where_the_machine_has_a_cache() {
+    let place = Place::new();
+    let [profile, measured] = files(&place, &profile(), &measured());
+    let machine = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/machines/bunyip.toml"));
+    fs::write(
+        place.path("cached.toml"),
+        machine.unwrap() + "\n[cache]\nsize_bytes = 1048576\nrefill_us_per_kib = 1.0\n",
+    )
+    .unwrap();
+    let cached = place.path("cached.toml").display().to_string();
+    let words = ["--json", "bench", "compare", &measured, "--profile", &profile, "--machine", &cached];
+    // Four jobs, and 100 barriers of 10 ms of computing.
+    let simulated = |more: &[&str]| {
+        let output = place.output(&[&words[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_str(text(&output.stdout)).unwrap();
+        [0, 1].map(|row| report["results"][row]["simulated"].as_f64().unwrap())
+    };
+    let ([block, gang], [loading, loading_gang]) = (simulated(&[]), simulated(&["--working-set", "1MiB"]));
+    // About a millisecond each time; strict gangs change once in a slot of 100.
+    assert!(loading > block * 1.05, "{loading} {block}");
+    assert!(loading_gang < gang * 1.05, "{loading_gang} {gang}");
+}
+
+#[test]
 fn a_profile_is_predicted() {
     let place = Place::new();
     let [profile, _] = files(&place, &profile(), &measured());
@@ -139,6 +164,7 @@ fn what_cannot_be_compared_is_refused() {
     refused(&profile(), &without("format"), &[], 6, "cannot be analysed");
     refused(&json!({"format": "cosched-profile-2"}), &measured(), &[], 1, "cosched-profile-2");
     refused(&profile(), &measured(), &["--slot-ms", "0"], 2, "--slot-ms must be above 0");
+    refused(&profile(), &measured(), &["--working-set", "1MiB"], 2, "bunyip has no [cache]");
     let output = place.output(&["bench", "compare", "/nowhere", "--profile", "x", "--machine", "bunyip"]);
     assert!(text(&output.stderr).contains("cannot read /nowhere"));
 }

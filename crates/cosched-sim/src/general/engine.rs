@@ -102,8 +102,6 @@ pub(super) struct Node {
     pub(super) levels: Levels,
     /// Runnable processes (the fair scheduler).
     pub(super) fair: Fair,
-    /// The slices that were drawn (the fair scheduler with jitter).
-    pub(super) slices: u64,
     /// Live processes in the order of their arrival (D15).
     pub(super) table: Vec<Pid>,
     /// Places of jobs that have not ended (D7, D25).
@@ -402,7 +400,6 @@ fn new_node(params: &Params, node: usize) -> Node {
     Node {
         levels: Levels::new(),
         fair: Fair::default(),
-        slices: 0,
         table: Vec::new(),
         places_used: 0,
         noted: vec![None],

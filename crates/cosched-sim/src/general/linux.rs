@@ -16,17 +16,6 @@ impl<O: Observer> Sim<'_, O> {
         !own && (self.config.model == NodeModel::Linux || self.is_live())
     }
 
-    /// The length of the next slice on a node.
-    pub(super) fn slice_ns(&mut self, node: usize) -> u64 {
-        let (slice_ns, jitter) = (self.config.linux.slice_ns, self.config.linux.jitter);
-        if jitter == 0.0 {
-            return slice_ns;
-        }
-        self.nodes[node].slices += 1;
-        let drawn = Draws::new(self.params.seed, u64::MAX, node as u64).unit(self.nodes[node].slices, 1);
-        skewed_ns(slice_ns, jitter, drawn)
-    }
-
     /// Brings the CPU time of running processes up to date, because everything that follows depends on the mean.
     pub(super) fn book_node(&mut self, node: usize) {
         for cpu in self.cpus_of(node) {
@@ -38,10 +27,26 @@ impl<O: Observer> Sim<'_, O> {
     pub(super) fn fair_tick(&mut self, node: usize) {
         self.book_node(node);
         for cpu in self.cpus_of(node) {
-            let Some(pid) = self.cpus[cpu].current else { continue };
-            let slice_ns = self.slice_ns(node);
-            if self.nodes[node].fair.renew(pid, slice_ns) {
-                self.cpus[cpu].resched = true;
+            self.renew_slice(cpu);
+        }
+        self.reschedule_node(node);
+    }
+
+    fn renew_slice(&mut self, cpu: usize) {
+        let (node, current) = (self.cpus[cpu].node, self.cpus[cpu].current);
+        let ended = |pid| self.nodes[node].fair.renew(pid, self.config.linux.slice_ns);
+        self.cpus[cpu].resched |= current.is_some_and(ended);
+    }
+
+    /// Noise at an activation of a node, as its number draws it.
+    pub(super) fn disturb(&mut self, node: usize, activation: u64) {
+        let Some(noise) = self.config.linux.noise else { return };
+        for cpu in self.cpus_of(node) {
+            let draws = Draws::new(self.params.seed, u64::MAX, cpu as u64);
+            if draws.unit(activation, 0) * (noise.every_ns as f64) < self.params.tick_ns as f64 {
+                self.book_node(node);
+                self.renew_slice(cpu);
+                self.charge(cpu, skewed_ns(noise.work_ns, 2.0, draws.unit(activation, 1)));
             }
         }
         self.reschedule_node(node);
@@ -56,9 +61,8 @@ impl<O: Observer> Sim<'_, O> {
         }
         let cpu = cpu.unwrap_or(self.cpus_of(node).start);
         let Some(current) = self.cpus[cpu].current else { return };
-        let slice_ns = self.slice_ns(node);
         let fair = &mut self.nodes[node].fair;
-        let ended = fair.renew(current, slice_ns);
+        let ended = fair.renew(current, self.config.linux.slice_ns);
         if ended || fair.choose(Some(current), self.config.linux.run_to_parity) == Some(pid) {
             self.cpus[cpu].resched = true;
         }
@@ -102,8 +106,7 @@ impl<O: Observer> Sim<'_, O> {
 
     /// `sched_yield`, at the cost of a queue move.
     pub(super) fn fair_yield(&mut self, cpu: usize, pid: Pid) {
-        let node = self.cpus[cpu].node;
-        let slice_ns = self.slice_ns(node);
+        let (node, slice_ns) = (self.cpus[cpu].node, self.config.linux.slice_ns);
         self.nodes[node].fair.renew(pid, slice_ns);
         self.nodes[node].fair.give_way(pid, slice_ns);
         let work = Work { cost_ns: self.params.queue_move_ns, effect: Effect::Charge };

@@ -32,7 +32,7 @@ mod tests;
 mod traffic;
 mod transfers;
 
-pub use config::{Config, Finer, Linux, Live, NodeModel, Own, ProgramJob, Spin, Work};
+pub use config::{Config, Finer, Linux, Live, NodeModel, Noise, Own, ProgramJob, Spin, Work, slice_ns};
 pub use custom::{Begin, Custom, View, Waiting};
 pub use memory::{Cache, Memory, Socket};
 pub use messages::{Messages, Route};

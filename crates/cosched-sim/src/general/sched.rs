@@ -128,6 +128,9 @@ impl<O: Observer> Sim<'_, O> {
         if self.is_fair() && number.is_multiple_of((self.config.linux.tick_ns / self.params.tick_ns).max(1)) {
             self.fair_tick(node);
         }
+        if self.is_fair() {
+            self.disturb(node, number);
+        }
         for cpu in self.cpus_of(node) {
             let boosts = self.params.dynamic().1 == OnArrival::Periodic;
             let after = self.params.readings.boost_after_scheduler;
@@ -149,7 +152,7 @@ impl<O: Observer> Sim<'_, O> {
     }
 
     /// The CPU does kernel work for a time.
-    fn charge(&mut self, cpu: usize, cost_ns: u64) {
+    pub(super) fn charge(&mut self, cpu: usize, cost_ns: u64) {
         if cost_ns > 0 {
             self.cpus[cpu].kernel.push_back(Work { cost_ns, effect: Effect::Charge });
             self.serve_kernel(cpu);

@@ -3,8 +3,9 @@
 use super::Calibrate;
 use super::cache::{self, Refill};
 use super::measure::{Messages, Samples, Tools};
-use crate::sim::memory::{of_file, shown};
+use crate::sim::memory::shown;
 use cosched_model::machine::Cache;
+use cosched_study::live;
 
 /// The median, the smallest and the largest value.
 fn spread(values: &[f64]) -> (f64, f64, f64) {
@@ -53,7 +54,7 @@ fn refill(samples: &[Refill]) -> String {
     let near: Vec<f64> = samples.iter().map(|of| of.near_us_per_kib).collect();
     let cache = Cache { size_bytes: cache::size_bytes(), refill_us_per_kib: rounded(spread(&far).0) };
     let option =
-        of_file(&cache).map_or_else(String::new, |cache| format!("# In `cosched sim run`: {}\n", shown(&cache)));
+        live::cache(&cache).map_or_else(String::new, |cache| format!("# In `cosched sim run`: {}\n", shown(&cache)));
     format!(
         "\n# A CPU's own cache, read again from memory; after only as much other data as it holds {} us per KiB.\n\
          {option}[cache]\nsize_bytes = {}\n{}",
