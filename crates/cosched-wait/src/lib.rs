@@ -31,6 +31,7 @@ mod thread;
 #[cfg(not(any(test, static_unwinder)))]
 mod unwind;
 mod work;
+mod worker;
 
 /// Runs before `main`; before it, the dynamic linker binds nothing to us that would need it.
 #[used]
@@ -46,6 +47,7 @@ extern "C" fn start() {
     front::find();
     real::resolve();
     config::read();
+    worker::spin_briefly();
     crowd::learn_the_machine();
     join::enter();
     shared::learn();

@@ -36,6 +36,8 @@ const OPENBLAS_TIMEOUT: &str = "OPENBLAS_THREAD_TIMEOUT";
 const OPENBLAS_BY_DEFAULT: &str = "20";
 /// The value for a job that is asked to block: 25 µs.
 const OPENBLAS_SHORT: &str = "16";
+/// Tells the library that the value is ours, and that of workers (docs/waiting.md, chapter 2).
+const OPENBLAS_WORKERS: &str = "COSCHED_WAIT_OPENBLAS";
 /// The longest spin time, in µs.
 const SPIN_US_MAX: u32 = 60_000_000;
 
@@ -167,7 +169,7 @@ impl Plan {
             WaitMode::SpinBlock | WaitMode::SpinYield => {
                 &[("OMP_WAIT_POLICY", "passive"), (OPENBLAS_TIMEOUT, OPENBLAS_SHORT)]
             }
-            WaitMode::Auto => &[(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT)],
+            WaitMode::Auto => &[(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT), (OPENBLAS_WORKERS, "20/16")],
             WaitMode::Busy | WaitMode::Micro => &[],
         }
     }
@@ -179,12 +181,10 @@ impl Plan {
         all.extend(sanitizer(of_user(own, SANITIZER).unwrap_or_default()));
         all.extend(page.map(|page| ("COSCHED_WAIT_PAGE".into(), page.into())));
         all.extend(page.and_then(seen).map(|seen| ("COSCHED_WAIT_PAGE_SEEN".into(), seen.into())));
-        all.extend(
-            self.runtimes()
-                .iter()
-                .filter(|(name, _)| of_user(own, name).is_none())
-                .map(|(name, value)| ((*name).into(), value.into())),
-        );
+        let is_set =
+            |name: &str| of_user(own, if name == OPENBLAS_WORKERS { OPENBLAS_TIMEOUT } else { name }).is_some();
+        let ours = self.runtimes().iter().filter(|(name, _)| !is_set(name));
+        all.extend(ours.map(|(name, value)| ((*name).into(), value.into())));
         all
     }
 }
@@ -422,8 +422,14 @@ mod tests {
         let of = |mode| Plan { waiting: Waiting { mode, spin_us: None }, ..plan.clone() }.runtimes();
         assert_eq!(
             of(WaitMode::Auto),
-            [(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT)],
+            [(OPENBLAS_TIMEOUT, OPENBLAS_BY_DEFAULT), (OPENBLAS_WORKERS, "20/16")],
             "what a lone job would pay for is not set"
+        );
+        let auto = Plan { waiting: Waiting { mode: WaitMode::Auto, spin_us: None }, ..plan.clone() };
+        let own = [(OPENBLAS_TIMEOUT.to_owned(), "20".to_owned())];
+        assert!(
+            !auto.environment(None, &own).iter().any(|(name, _)| name.contains("OPENBLAS")),
+            "the user's is left alone"
         );
         assert_eq!(of(WaitMode::Busy), []);
         let micro = Waiting { mode: WaitMode::Micro, spin_us: None };

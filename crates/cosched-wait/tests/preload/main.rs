@@ -312,3 +312,30 @@ fn under_thread_sanitizer() {
         }
     }
 }
+
+#[test]
+fn the_threads_of_a_programs_own_workers_spin_briefly() {
+    let worker = compile("worker", "worker", &[]).unwrap();
+    let other = compile("worker", "other-worker", &[]).unwrap();
+    let timeout = |program: &Path, arguments: &[&str], set: &str, both: Option<&str>| {
+        let mut command = preloaded(program, arguments, "spin-block");
+        command.env("OPENBLAS_THREAD_TIMEOUT", set);
+        both.map(|both| command.env("COSCHED_WAIT_OPENBLAS", both));
+        let out = command.output().unwrap();
+        assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    };
+    let of = |arguments: &[&str]| timeout(&worker, arguments, "20", Some("20/16"));
+    assert_eq!(of(&["start", "-c", "code"]), "16");
+    assert_eq!(of(&["start", "-u", "-c", "code"]), "16");
+    assert_eq!(of(&["start", "-u", "file", "-c"]), "20", "an option of the file");
+    assert_eq!(of(&["start", "-m", "module"]), "20");
+    assert_eq!(of(&["-c", "code"]), "20", "`timeout` has started it");
+    let shell = [other.to_str().unwrap(), "-c", "code"].join(" ");
+    assert_eq!(timeout(Path::new("sh"), &["-c", &shell], "20", Some("20/16")), "20", "another program has started it");
+    assert_eq!(timeout(&worker, &["start", "-c", "code"], "18", Some("20/16")), "18", "the user's");
+    assert_eq!(timeout(&worker, &["start", "-c", "code"], "20", None), "20", "the user's");
+    for wrong in ["", "20", "/", "/16", "x/y"] {
+        assert_eq!(timeout(&worker, &["start", "-c", "code"], "20", Some(wrong)), "20", "`{wrong}`");
+    }
+}
