@@ -17,7 +17,7 @@ Examples:
   cosched model calibrate -o here.toml
   cosched bench slowdown --jobs 1,2,4 --policies linux,local,gang-strict --out runs -- mpirun -n 2 ./lu
   cosched bench compare runs --profile lu.profile.json --machine here.toml
-  cosched bench compare runs --profile lu.profile.json --machine here.toml --working-set 320KiB
+  cosched bench compare runs --profile lu.profile.json --machine here.toml --working-set 512KiB
 
 Exit codes:
   0 success   1 a file cannot be read, or the program cannot be simulated   2 wrong usage   6 a file is not valid";

@@ -5,12 +5,17 @@ use super::memory::{Bandwidth, share};
 use super::process::{Pid, Step};
 use crate::job::Footprint;
 use crate::observe::{Activity, Observer};
+use std::collections::BTreeMap;
 
 /// A CPU's cache, and its part of the socket's bandwidth.
 #[derive(Debug, Default)]
 pub(super) struct CpuMemory {
-    /// The job that had the CPU last: the cache has its data.
+    /// The job that had the CPU last.
     job: Option<u32>,
+    /// The data that jobs have brought so far: each its working set whenever it had the CPU.
+    brought_bytes: u128,
+    /// For jobs that had all their data when they left: `brought_bytes` then.
+    left_at: BTreeMap<u32, u128>,
     /// How long it takes to load what is missing of them.
     missing_ns: u64,
     /// Of the process that computes here.
@@ -22,14 +27,18 @@ impl<O: Observer> Sim<'_, O> {
         self.jobs[job as usize].work.own().footprint
     }
 
-    /// A job gets a CPU: its data are missing if another one had it. The very first job finds them there, as its first switch is free (D6).
+    /// A job gets a CPU: what others have evicted of its data is missing. The very first job finds them there, as its first switch is free (D6).
     pub(super) fn enter_cache(&mut self, cpu: usize, job: u32) {
         let Some(cache) = self.config.memory.cache else { return };
-        let load_ns = cache.load_ns(self.footprint(job).working_set_bytes);
+        let Some(last) = self.cpus[cpu].memory.job.replace(job).filter(|last| *last != job) else { return };
+        let [brought, wanted] = [last, job].map(|job| self.footprint(job).working_set_bytes);
         let memory = &mut self.cpus[cpu].memory;
-        if memory.job.replace(job).is_some_and(|last| last != job) {
-            memory.missing_ns = load_ns;
+        memory.brought_bytes += u128::from(brought);
+        if memory.missing_ns == 0 {
+            memory.left_at.insert(last, memory.brought_bytes);
         }
+        let since = memory.left_at.remove(&job).map(|at| memory.brought_bytes - at);
+        memory.missing_ns = cache.load_ns(wanted, since);
     }
 
     /// The current process computes, once its data are in the cache.

@@ -31,18 +31,42 @@ pub struct Socket {
     pub bytes_per_s: u64,
 }
 
+/// The unit of parts.
+const ONE: u64 = 1 << 48;
+
 /// A cache of 1 TiB, and 1 MB/s to 1 PB/s: beyond them is surely a wrong unit.
 const CACHE_BYTES_MAX: u64 = 1 << 40;
 const BYTES_PER_S: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000_000;
 /// The CPUs of the largest socket.
 const SOCKET_CPUS_MAX: u32 = 1 << 16;
 
+/// The line of today's caches, in bytes.
+const LINE_BYTES: u64 = 64;
+
 impl Cache {
-    /// How long a process loads its working set: what the cache holds of it, at the bandwidth of one CPU.
-    pub(super) fn load_ns(&self, working_set_bytes: u64) -> u64 {
-        let bytes = u128::from(working_set_bytes.min(self.bytes));
+    /// How long a process loads what is missing of its working set, at the bandwidth of one CPU: all that the cache can hold of it, or what did not
+    /// survive `brought_bytes` of others.
+    pub(super) fn load_ns(&self, working_set_bytes: u64, brought_bytes: Option<u128>) -> u64 {
+        let held = u128::from(working_set_bytes.min(self.bytes));
+        let survivors = brought_bytes.map_or(0, |bytes| self.survivors(bytes));
+        let missing = held * u128::from(ONE - survivors) / u128::from(ONE);
         let rate = u128::from(self.bytes_per_s);
-        ((bytes * 1_000_000_000 + rate / 2) / rate) as u64
+        ((missing * 1_000_000_000 + rate / 2) / rate) as u64
+    }
+
+    /// The part of its contents that survives others' data, in parts of [`ONE`]: each of their lines evicts a random one, so of n lines (1 - 1/n)^k
+    /// remain after k. Source: Agarwal, Horowitz and Hennessy 1989, "An analytical cache model". In integers, so that it is the same everywhere.
+    fn survivors(&self, brought_bytes: u128) -> u64 {
+        let lines = self.bytes.div_ceil(LINE_BYTES);
+        let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) / u128::from(ONE)) as u64;
+        let (mut of_one, mut left, mut all) = (ONE - ONE / lines, brought_bytes / u128::from(LINE_BYTES), ONE);
+        while left > 0 {
+            if left % 2 == 1 {
+                all = times(all, of_one);
+            }
+            (of_one, left) = (times(of_one, of_one), left / 2);
+        }
+        all
     }
 }
 
@@ -161,7 +185,29 @@ mod tests {
     #[test]
     fn a_working_set_is_loaded_up_to_the_caches_size() {
         let cache = Cache { bytes: 1 << 20, bytes_per_s: 1 << 30 };
-        assert_eq!([0, 1 << 19, 1 << 20, u64::MAX].map(|bytes| cache.load_ns(bytes)), [0, 488_281, 976_563, 976_563]);
+        let all = |bytes| cache.load_ns(bytes, None);
+        assert_eq!([0, 1 << 19, 1 << 20, u64::MAX].map(all), [0, 488_281, 976_563, 976_563]);
+    }
+
+    #[test]
+    fn what_others_bring_evicts_what_is_there_at_random() {
+        for bytes in [64, 4096, 1 << 20, 1 << 40] {
+            let cache = Cache { bytes, bytes_per_s: 1_000_000_000 };
+            let part = |brought: u64| cache.survivors(brought.into()) as f64 / ONE as f64;
+            assert_eq!((part(0), part(63)), (1.0, 1.0));
+            for of in [1, 3, 16] {
+                let expected = (1.0 - 64.0 / bytes as f64).powf((of * bytes / 16 / 64) as f64);
+                assert!(
+                    (part(of * bytes / 16) - expected).abs() < 1e-3,
+                    "{bytes} {of}: {} {expected}",
+                    part(of * bytes / 16)
+                );
+            }
+            assert!(part(u64::MAX) < 1e-9 || bytes == 1 << 40, "{}", part(u64::MAX));
+        }
+        let cache = Cache { bytes: 1 << 20, bytes_per_s: 1_000_000_000 };
+        let part = cache.load_ns(1 << 18, Some(1 << 20)) as f64 / cache.load_ns(1 << 18, None) as f64;
+        assert!((part - (1.0 - (-1.0_f64).exp())).abs() < 1e-3, "{part}");
     }
 
     #[test]

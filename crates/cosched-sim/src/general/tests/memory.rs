@@ -37,30 +37,39 @@ fn turns(memory: Memory) -> Config {
 }
 
 #[test]
-fn gangs_that_take_turns_lose_what_the_cache_takes_to_load() {
-    let config = turns(Memory { cache: Some(CACHE), socket: None });
+fn gangs_that_take_turns_lose_what_the_others_evict() {
+    let cache = Cache { bytes: 1_000_000, ..CACHE };
+    let config = turns(Memory { cache: Some(cache), socket: None });
     let large = wants(1_000_000, 0);
-    // The very first turn loads nothing; of each other one 1 ms of 10 is lost.
+    // As much as the cache holds comes in each turn: e^-1 of it survives, and the rest is loaded again.
+    let lost_ns = cache.load_ns(1_000_000, Some(1_000_000));
+    assert!((lost_ns as f64 / 1e6 - 0.632).abs() < 0.001, "{lost_ns}");
     let jobs = with(&[(0, 1, "compute 91ms", large), (0, 1, "compute 90ms", large)]);
-    let (ends, outcome, record) = outcome_of(&config, &jobs);
-    assert_eq!(ends, [190_000, 200_000]);
-    assert_eq!((outcome.cpu.compute_ns, outcome.cpu.switch_ns), (181 * MS, 19 * MS));
+    let (_, outcome, record) = outcome_of(&config, &jobs);
+    // The very first turn loads nothing; the first one of the other job all.
     let slices = [
         (Activity::Compute, 0, 10 * MS, Some(0)),
         (Activity::Switch, 10 * MS, 11 * MS, Some(1)),
         (Activity::Compute, 11 * MS, 20 * MS, Some(1)),
-        (Activity::Switch, 20 * MS, 21 * MS, Some(0)),
+        (Activity::Switch, 20 * MS, 20 * MS + lost_ns, Some(0)),
     ];
     assert_eq!(record.of_cpu(0)[..4], slices);
+    // Ten turns of the first, nine of the other before it is alone.
+    assert_eq!(outcome.jobs[0].finish_ns, Some(181 * MS + 9 * lost_ns));
+    assert_eq!((outcome.cpu.compute_ns, outcome.cpu.switch_ns), (181 * MS, MS + 18 * lost_ns));
 }
 
 #[test]
 fn only_the_job_with_a_working_set_loads_it_and_no_more_than_the_cache_holds() {
     let config = turns(Memory { cache: Some(Cache { bytes: 2_000_000, ..CACHE }), socket: None });
-    let huge = wants(u64::MAX, 0);
-    let jobs = [(0, 1, "compute 30ms", Footprint::default()), (0, 1, "compute 24ms", huge)];
-    assert_eq!(ends(&config, &jobs), [50_000, 60_000], "8 ms of each turn are left");
+    let (none, some, huge) = (Footprint::default(), wants(500_000, 0), wants(u64::MAX, 0));
+    let jobs = [(0, 1, "compute 29500us", some), (0, 1, "compute 8ms", huge)];
+    // 10 ms, 2 + 8 ms, and as nothing survived these, 0.5 + 19.5 ms.
+    assert_eq!(ends(&config, &jobs), [40_000, 20_000]);
+    let jobs = [jobs[0], (0, 1, "compute 24ms", huge)];
     assert_eq!(ends(&config, &jobs[1..]), [24_000], "alone it loses nothing");
+    let jobs = [(0, 1, "compute 30ms", none), jobs[1]];
+    assert_eq!(ends(&config, &jobs), [50_000, 56_000], "loaded once, as the other one brings nothing");
 }
 
 #[test]
