@@ -60,7 +60,7 @@ fn a_disk_that_hangs_costs_no_lease_and_no_job() {
         assert!(ran.status.success(), "{}", stderr(&ran));
         assert_eq!(first.names().len(), 2, "the lease is out");
     }
-    assert!(wait_until(waits), "nobody says so: {:?}", second.client().status().unwrap().warnings);
+    assert!(wait_until(waits), "no warning of the disk: {:?}", second.client().status().unwrap().warnings);
     assert!(cluster.computes(gang, &[0, 1]) && cluster.is_planned(1, gang));
     drop(frozen);
     assert!(wait_until(|| !waits()), "what is owed is not written");

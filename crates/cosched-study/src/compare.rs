@@ -158,22 +158,26 @@ struct Simulated<'a> {
     subject: &'a Subject<'a>,
     /// 1 and the measured numbers of jobs.
     jobs: Vec<u32>,
+    /// Of all drawings.
     known: Vec<program::Row>,
 }
 
 impl Simulated<'_> {
     /// s_j of the time until all have ended; None if a copy did not end.
     fn slowdown(&mut self, strategy: Strategy, jobs: u32) -> Result<Option<f64>, Error> {
-        if self.makespan_s(strategy, 1).is_none() {
+        if self.makespan_s(strategy.name(), 1).is_none() {
             self.known.extend(self.simulate(strategy)?);
         }
-        let (alone, several) = (self.makespan_s(strategy, 1), self.makespan_s(strategy, jobs));
+        let (alone, several) = (self.makespan_s(strategy.name(), 1), self.makespan_s(strategy.name(), jobs));
         Ok(alone.zip(several).map(|(alone, several)| several / alone))
     }
 
-    fn makespan_s(&self, strategy: Strategy, copies: u32) -> Option<f64> {
-        let row = self.known.iter().find(|row| row.strategy == strategy.name() && row.copies == copies)?;
-        (row.unfinished == 0 && row.makespan_s > 0.0).then_some(row.makespan_s)
+    /// The mean of the drawings; None if a copy did not end in one of them.
+    fn makespan_s(&self, strategy: &str, copies: u32) -> Option<f64> {
+        let is_asked = |row: &&program::Row| row.strategy == strategy && row.copies == copies;
+        let ended = |row: &program::Row| (row.unfinished == 0 && row.makespan_s > 0.0).then_some(row.makespan_s);
+        let drawn: Vec<f64> = self.known.iter().filter(is_asked).map(ended).collect::<Option<_>>()?;
+        (!drawn.is_empty()).then(|| drawn.iter().sum::<f64>() / drawn.len() as f64)
     }
 
     fn simulate(&self, strategy: Strategy) -> Result<Vec<program::Row>, Error> {
@@ -193,20 +197,13 @@ impl Simulated<'_> {
             };
             slowdowns(&subject, None, &[strategy], &self.jobs, config, || |_: Progress| true)
         };
-        let mut rows = drawn(1)?;
-        for seed in 2..=DRAWS {
-            for (row, other) in rows.iter_mut().zip(drawn(seed)?) {
-                row.makespan_s += other.makespan_s;
-                row.unfinished += other.unfinished;
-            }
-        }
-        rows.iter_mut().for_each(|row| row.makespan_s /= DRAWS as f64);
-        Ok(rows)
+        let rows: Vec<Vec<program::Row>> = (1..=DRAWS).map(drawn).collect::<Result<_, _>>()?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
     /// The time alone under the first strategy that was simulated.
     fn alone_s(&self) -> Option<f64> {
-        self.known.iter().find(|row| row.copies == 1).map(|row| row.makespan_s)
+        self.makespan_s(self.known.first()?.strategy, 1)
     }
 }
 

@@ -94,6 +94,17 @@ impl File {
     }
 }
 
+/// What `stat` or `lstat` knows of a file.
+pub(crate) fn look(
+    path: &core::ffi::CStr,
+    ask: unsafe extern "C" fn(*const libc::c_char, *mut libc::stat) -> i32,
+) -> Option<libc::stat> {
+    // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
+    let mut facts: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: the path ends with a zero, and `facts` is a place for one structure.
+    (unsafe { ask(path.as_ptr(), &raw mut facts) } == 0).then_some(facts)
+}
+
 /// Reads the start of a file; nothing if that fails.
 pub(crate) fn read_file<'a>(path: &core::ffi::CStr, bytes: &'a mut [u8]) -> &'a [u8] {
     let Some(file) = File::open(path, libc::O_RDONLY) else { return &[] };

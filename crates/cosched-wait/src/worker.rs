@@ -6,9 +6,8 @@
 
 use crate::sys;
 use crate::text::Text;
-use core::ffi::{CStr, c_char};
+use core::ffi::CStr;
 use core::fmt::Write;
-use core::mem::MaybeUninit;
 
 const TIMEOUT: &CStr = c"OPENBLAS_THREAD_TIMEOUT";
 /// What `cosched run` has set it to, where the user has not, and the value for workers: 20/16.
@@ -19,10 +18,12 @@ pub(crate) fn spin_briefly() {
     let Some(both) = sys::variable(SET_AND_SHORT) else { return };
     let Some(slash) = both.to_bytes().iter().position(|byte| *byte == b'/') else { return };
     let is_ours = sys::variable(TIMEOUT).is_some_and(|value| value.to_bytes() == &both.to_bytes()[..slash]);
+    let saved = sys::errno();
     if is_ours && runs_code() && runs_its_parents_program() {
         // SAFETY: both texts end with a zero, this one where `both` does; in the constructor no other thread uses the environment.
         unsafe { libc::setenv(TIMEOUT.as_ptr(), both.as_ptr().add(slash + 1), 1) };
     }
+    sys::set_errno(saved);
 }
 
 /// Whether `-c` is among the options before the first other word.
@@ -36,16 +37,7 @@ fn runs_its_parents_program() -> bool {
     let mut path = Text::<32>::new();
     // SAFETY: no memory is passed.
     let written = write!(path, "/proc/{}/exe\0", unsafe { libc::getppid() });
+    let file_of = |path| sys::look(path, libc::stat).map(|facts| (facts.st_dev, facts.st_ino));
     let own = file_of(c"/proc/self/exe");
     written.is_ok() && own.is_some() && CStr::from_bytes_with_nul(path.bytes()).is_ok_and(|path| own == file_of(path))
-}
-
-/// The device and the number of a file.
-fn file_of(path: &CStr) -> Option<(libc::dev_t, libc::ino_t)> {
-    let mut found = MaybeUninit::<libc::stat>::uninit();
-    let path: *const c_char = path.as_ptr();
-    // SAFETY: the path ends with a zero, and `found` has room for the answer.
-    let done = unsafe { libc::stat(path, found.as_mut_ptr()) };
-    // SAFETY: the kernel has filled it.
-    (done == 0).then(|| unsafe { found.assume_init() }).map(|found| (found.st_dev, found.st_ino))
 }

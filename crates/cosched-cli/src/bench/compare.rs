@@ -38,7 +38,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
     slot_ms: f64,
 
-    /// Data that each process goes over again and again, as 512KiB: the simulator loads it into the machine's cache after another job
+    /// Data that each process goes over again and again, as 512KiB: what other jobs evict of it from the machine's cache is loaded again
     #[arg(long, value_name = "SIZE", value_parser = working_set, allow_negative_numbers = true)]
     working_set: Option<u64>,
 }

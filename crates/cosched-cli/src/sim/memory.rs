@@ -9,8 +9,8 @@ use cosched_sim::general::{Cache, Memory, Socket};
 /// The machine's memory.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct MemoryArgs {
-    /// Each CPU's cache, and how fast one CPU fills it, as 1MiB,8GB/s: a process that gets a CPU after another job's loads its job's
-    /// working set first
+    /// Each CPU's cache, and how fast one CPU fills it, as 1MiB,8GB/s: a process that gets a CPU after another job's first loads what
+    /// others have evicted of its job's working set
     #[arg(long, value_name = "SIZE,RATE", value_parser = cache, allow_negative_numbers = true)]
     cache: Option<Cache>,
 

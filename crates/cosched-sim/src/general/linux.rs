@@ -47,9 +47,9 @@ impl<O: Observer> Sim<'_, O> {
                 self.book_node(node);
                 self.renew_slice(cpu);
                 self.charge(cpu, skewed_ns(noise.work_ns, 2.0, draws.unit(activation, 1)));
+                self.reschedule_node(node);
             }
         }
-        self.reschedule_node(node);
     }
 
     /// A process has become ready: it may preempt where it ran last, if no CPU is idle.
@@ -61,11 +61,9 @@ impl<O: Observer> Sim<'_, O> {
         }
         let cpu = cpu.unwrap_or(self.cpus_of(node).start);
         let Some(current) = self.cpus[cpu].current else { return };
-        let fair = &mut self.nodes[node].fair;
-        let ended = fair.renew(current, self.config.linux.slice_ns);
-        if ended || fair.choose(Some(current), self.config.linux.run_to_parity) == Some(pid) {
-            self.cpus[cpu].resched = true;
-        }
+        self.renew_slice(cpu);
+        let chosen = self.nodes[node].fair.choose(Some(current), self.config.linux.run_to_parity);
+        self.cpus[cpu].resched |= chosen == Some(pid);
     }
 
     /// CPUs that should choose again do so now, unless they are in a switch or in the kernel: then at its end.

@@ -122,14 +122,13 @@ impl<O: Observer> Sim<'_, O> {
         } else {
             self.arm_tick(node);
         }
-        if !self.is_fair() && number > 0 && number.is_multiple_of(RAISE_TICKS) {
-            self.raise_all(node);
-        }
-        if self.is_fair() && number.is_multiple_of((self.config.linux.tick_ns / self.params.tick_ns).max(1)) {
-            self.fair_tick(node);
-        }
         if self.is_fair() {
+            if number.is_multiple_of((self.config.linux.tick_ns / self.params.tick_ns).max(1)) {
+                self.fair_tick(node);
+            }
             self.disturb(node, number);
+        } else if number > 0 && number.is_multiple_of(RAISE_TICKS) {
+            self.raise_all(node);
         }
         for cpu in self.cpus_of(node) {
             let boosts = self.params.dynamic().1 == OnArrival::Periodic;

@@ -126,15 +126,12 @@ fn own() -> Option<Text<256>> {
 
 /// What `stat` or `lstat` knows of a file.
 fn look(
-    file: &Text<256>,
+    path: &Text<256>,
     ask: unsafe extern "C" fn(*const libc::c_char, *mut libc::stat) -> i32,
 ) -> Option<libc::stat> {
     let mut name = [0; 257];
-    name[..file.bytes().len()].copy_from_slice(file.bytes());
-    // SAFETY: all zeroes is a valid value of this plain structure, and the kernel overwrites it.
-    let mut facts: libc::stat = unsafe { zeroed() };
-    // SAFETY: the name ends with a zero, and `facts` is a place for one structure.
-    (unsafe { ask(name.as_ptr().cast(), &raw mut facts) } == 0).then_some(facts)
+    name[..path.bytes().len()].copy_from_slice(path.bytes());
+    sys::look(CStr::from_bytes_until_nul(&name).ok()?, ask)
 }
 
 fn is_private(directory: &Text<256>, uid: u32) -> bool {
