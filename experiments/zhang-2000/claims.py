@@ -30,15 +30,15 @@ class Value:
 
 
 class Simulated:
-    """Looks values up for one grain and load, over some seeds."""
+    """Looks values up for one reading and load, over some seeds."""
 
-    def __init__(self, runner, size, grain, load, seeds):
-        self.runner, self.size, self.grain, self.load, self.seeds = runner, size, grain, load, seeds
+    def __init__(self, runner, size, reading, load, seeds):
+        self.runner, self.size, self.reading, self.load, self.seeds = runner, size, reading, load, seeds
 
     def result(self, strategy, seed, at):
         names = {name: at[name] for name in ("mpl", "skew", "costs", "mean_exec_s", "jobs") if name in at}
         load = at.get("load", self.load)
-        return self.runner.result(plan.cell(self.size, strategy, at["workload"], load, seed, self.grain, **names))
+        return self.runner.result(plan.cell(self.size, strategy, at["workload"], load, seed, self.reading, **names))
 
     def value(self, metric, strategy, at):
         """The metric of a strategy, e.g. at {"workload": "WL4", "mpl": 2}."""

@@ -10,40 +10,40 @@ TITLES = {"WL4": "(a) WL4, computing", "WL5": "(b) WL5, communication", "WL2": "
 
 
 def all_figures(found):
-    for grain, figure in found["figure3"].items():
-        load = found["best_load"][grain]
-        exhibits = found["exhibits"][f"{grain}/{load}"]
-        yield figure3(figure["strategies"], grain)
+    for reading, figure in found["figure3"].items():
+        load = found["best_load"][reading]
+        exhibits = found["exhibits"][f"{reading}/{load}"]
+        yield figure3(figure["strategies"], reading)
         for workload, strategies in exhibits["figure4"].items():
             bars = [(strategy, strategies[strategy]) for strategy in plan.STRATEGIES]
-            yield responses(title4(workload, grain), f"MPL 5, s = 20 %, load {load:g}.", bars)
+            yield responses(title4(workload, reading), f"MPL 5, s = 20 %, load {load:g}.", bars)
         bars = [(f"{strategy}, {100 * float(skew):g} %", exhibits["figure5"][strategy][skew]) for strategy in plan.STRATEGIES for skew in ("0.2", "1.5")]
-        yield responses(title5(grain), f"WL4, s = 20 % and 150 %, load {load:g}.", bars)
-        yield beside(title_table4(grain), CHANGE, exhibits["table4"], lambda column: f"{column['workload']}, MPL {column['mpl']}")
-        yield beside(title_table5(grain), RELATIVE, exhibits["table5"], lambda column: column)
+        yield responses(title5(reading), f"WL4, s = 20 % and 150 %, load {load:g}.", bars)
+        yield beside(title_table4(reading), CHANGE, exhibits["table4"], lambda column: f"{column['workload']}, MPL {column['mpl']}")
+        yield beside(title_table5(reading), RELATIVE, exhibits["table5"], lambda column: column)
 
 
-def title3(grain):
-    return f"Figure 3, grain {grain}: response against utilisation"
+def title3(reading):
+    return f"Figure 3, {reading}: response against utilisation"
 
 
-def title4(workload, grain):
-    return f"Figure 4 {TITLES[workload]}, grain {grain}: response"
+def title4(workload, reading):
+    return f"Figure 4 {TITLES[workload]}, {reading}: response"
 
 
-def title5(grain):
-    return f"Figure 5, grain {grain}: response by skewness"
+def title5(reading):
+    return f"Figure 5, {reading}: response by skewness"
 
 
-def title_table4(grain):
-    return f"Table 4, grain {grain}: simulated against published"
+def title_table4(reading):
+    return f"Table 4, {reading}: simulated against published"
 
 
-def title_table5(grain):
-    return f"Table 5, grain {grain}: simulated against published"
+def title_table5(reading):
+    return f"Table 5, {reading}: simulated against published"
 
 
-def figure3(rows, grain):
+def figure3(rows, reading):
     """Response against the useful utilisation that is offered. A collapse would press the rest flat, so it is left out."""
     curves = {strategy: [point for point in row["curve"] if point["bound"] == "exact"] for strategy, row in rows.items()}
     highest = 25 * min((point["response"] for curve in curves.values() for point in curve), default=0)
@@ -61,7 +61,7 @@ def figure3(rows, grain):
         for limit, strategies in published.items() if limit is not None
     ]
     offered = page.axis("useful utilisation offered (computation + ideal communication)")
-    return page.chart(title3(grain), "WL7, MPL 5, s = 20 %.", offered, page.axis("mean response", "s", log=True), *lines)
+    return page.chart(title3(reading), "WL7, MPL 5, s = 20 %.", offered, page.axis("mean response", "s", log=True), *lines)
 
 
 def responses(title, caption, bars):

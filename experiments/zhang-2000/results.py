@@ -33,14 +33,14 @@ def collect(runner, size, published):
     """Everything, for the seeds that are complete."""
     seeds = complete_seeds(runner, size)
     results = {"seeds": seeds, "size": size, "figure3": {}, "exhibits": {}, "lengths": lengths(runner, size, seeds)}
-    results["grain_sweep"] = grain_sweep(runner, size, seeds) if seeds else {}
+    results["sweep"] = sweep(runner, size, seeds) if seeds else {}
     if not seeds:
         return results
-    for grain in size["grains"]:
-        results["figure3"][str(grain)] = figure3(claims.Simulated(runner, size, grain, None, seeds), published["figure3"])
+    for reading in size["readings"]:
+        results["figure3"][str(reading)] = figure3(claims.Simulated(runner, size, reading, None, seeds), published["figure3"])
         for load in size["loads"]:
-            results["exhibits"][f"{grain}/{load}"] = exhibits(runner, size, published, grain, load, seeds)
-    results["best_load"] = {str(grain): best_load(results, size, grain) for grain in size["grains"]}
+            results["exhibits"][f"{reading}/{load}"] = exhibits(runner, size, published, reading, load, seeds)
+    results["best_load"] = {str(reading): best_load(results, size, reading) for reading in size["readings"]}
     return results
 
 
@@ -75,9 +75,9 @@ def order_agreement(rows, metric, order):
     return {"tau": stats.kendall_tau(*zip(*pairs)) if len(pairs) > 1 else None, "compared": len(pairs)}
 
 
-def exhibits(runner, size, published, grain, load, seeds):
-    simulated = claims.Simulated(runner, size, grain, load, seeds)
-    each_seed = [claims.Simulated(runner, size, grain, load, [seed]) for seed in seeds]
+def exhibits(runner, size, published, reading, load, seeds):
+    simulated = claims.Simulated(runner, size, reading, load, seeds)
+    each_seed = [claims.Simulated(runner, size, reading, load, [seed]) for seed in seeds]
     return {
         "figure4": {
             workload: {strategy: bar(simulated, strategy, {"workload": workload}) for strategy in plan.STRATEGIES}
@@ -156,18 +156,18 @@ def table_error(columns):
     return sum(error * errors for error, errors in weights) / count if count else None
 
 
-def best_load(results, size, grain):
+def best_load(results, size, reading):
     """The load, which the paper does not tell, under which Table 4 comes out closest."""
-    errors = {load: table_error(results["exhibits"][f"{grain}/{load}"]["table4"]) for load in size["loads"]}
+    errors = {load: table_error(results["exhibits"][f"{reading}/{load}"]["table4"]) for load in size["loads"]}
     known = {load: error for load, error in errors.items() if error is not None}
     return min(known, key=known.get) if known else size["loads"][0]
 
 
 def lengths(runner, size, seeds):
-    """Stretch by mean execution time, and how well the rankings agree with that of the first."""
+    """Stretch by mean execution time under the first reading, and how well the rankings agree with that of the first."""
     load = size["loads"][0]
     seeds = [seed for seed in seeds if seed <= 3]
-    simulated = claims.Simulated(runner, size, 4, load, seeds)
+    simulated = claims.Simulated(runner, size, size["readings"][0], load, seeds)
     found = {}
     for workload in ("WL4", "WL5") if size["lengths"] and seeds else ():
         rows = {
@@ -187,12 +187,12 @@ def lengths(runner, size, seeds):
     return found
 
 
-def grain_sweep(runner, size, seeds):
-    """Capacity (WL7) and response for WL5 by grain, for some strategies."""
+def sweep(runner, size, seeds):
+    """Capacity (WL7) and response for WL5 by reading, for some strategies."""
     found = {}
-    for grain in size["grain_sweep"]:
-        simulated = claims.Simulated(runner, size, grain, size["loads"][-1], seeds)
-        found[str(grain)] = {
+    for reading in size["sweep"]:
+        simulated = claims.Simulated(runner, size, reading, size["loads"][-1], seeds)
+        found[str(reading)] = {
             strategy: {
                 "capacity": attempt(simulated.capacity, strategy),
                 "response": attempt(simulated.value, "response", strategy, {"workload": "WL5"}),

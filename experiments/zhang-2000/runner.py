@@ -92,10 +92,10 @@ class Runner:
         command = [
             self.program, "sim", "run", "--json", "--quiet", "--strategy", cell["strategy"], "--jobs", str(path),
             "--nodes", str(cell["nodes"]), "--mpl", str(cell["mpl"]), "--skew", str(cell["skew"]), "--grain", str(cell["grain"]),
-            "--seed", str(cell["seed"]), "--cs-us", str(cell["cs_us"]), "--intr-us", str(cell["intr_us"]),
+            "--cd-scale", str(cell["cd_scale"]), "--seed", str(cell["seed"]), "--cs-us", str(cell["cs_us"]), "--intr-us", str(cell["intr_us"]),
             "--quantum-ms", str(cell["quantum_ms"]), "--max-sim-s", f"{end_s:.6f}",
         ]
-        offered = None if cell["load"] is None else useful_work_s(jobs) / (cell["nodes"] * last_s)
+        offered = None if cell["load"] is None else useful_work_s(jobs, cell["cd_scale"]) / (cell["nodes"] * last_s)
         return measures(json.loads(call(command)), offered, [job["exec_s"] for job in jobs])
 
     def _job_list(self, cell):
@@ -122,12 +122,13 @@ def read_jobs(path):
         ]
 
 
-def useful_work_s(jobs):
+def useful_work_s(jobs, cd_scale):
     """CPU time of computing plus ideal communication (D26): all but I/O; a lone task has no communication (D10)."""
     total = 0.0
     for job in jobs:
         computing, io = plan.TYPES[job["type"]]
-        share = computing / (computing + io) if job["tasks"] == 1 else 1.0 - io
+        messages = 0.0 if job["tasks"] == 1 else (1.0 - computing - io) / cd_scale
+        share = 1.0 - io / (computing + io + messages)
         total += job["tasks"] * job["exec_s"] * share
     return total
 

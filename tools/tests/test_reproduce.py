@@ -15,6 +15,7 @@ sys.path[:0] = [str(FOLDER), str(ROOT / "experiments")]
 
 import claims  # noqa: E402
 import plan  # noqa: E402
+import report  # noqa: E402
 import runner  # noqa: E402
 import stats  # noqa: E402
 
@@ -135,11 +136,44 @@ class Measures(unittest.TestCase):
 
     def test_useful_work(self):
         jobs = [{"tasks": 2, "exec_s": 10.0, "type": "J2"}, {"tasks": 1, "exec_s": 17.0, "type": "J2"}]
-        self.assertAlmostEqual(runner.useful_work_s(jobs), 2 * 10 * 0.5 + 17 * 0.35 / 0.85)
+        self.assertAlmostEqual(runner.useful_work_s(jobs, 1), 2 * 10 * 0.5 + 17 * 0.35 / 0.85)
+        # J2 at cd-scale 4 computes 1.4, waits for I/O 2.0 and communicates 0.15 of what was an iteration; a lone task is as before.
+        self.assertAlmostEqual(runner.useful_work_s(jobs, 4), 2 * 10 * 1.55 / 3.55 + 17 * 0.35 / 0.85)
 
+
+class Plan(unittest.TestCase):
     def test_cells_are_different(self):
         chains = [str(chain) for chain in plan.chains(plan.SIZES["quick"])]
         self.assertEqual(len(chains), len(set(chains)))
+
+    def test_each_reading_has_the_whole_grid_and_each_of_the_sweep_its_cells(self):
+        size = {**plan.SIZES["full"], "seeds": 1, "lengths": []}
+        cells = {}
+        for cell in (cell for chain in plan.chains(size) for cell in chain):
+            reading = plan.Reading(cell.pop("grain"), cell.pop("cd_scale"))
+            cells.setdefault(reading, set()).add(str(cell))
+        for reading in plan.READINGS[1:]:
+            self.assertEqual(cells[reading], cells[plan.READINGS[0]], str(reading))
+        self.assertEqual(set(cells), {*plan.READINGS, *size["sweep"]})
+        for reading in set(cells) - set(plan.READINGS):
+            self.assertEqual(len(cells[reading]), 2 * len(plan.SWEPT), str(reading))
+
+    def test_names_of_readings(self):
+        self.assertEqual(list(map(str, plan.READINGS)), ["grain 4", "grain 1", "cd-scale 4"])
+
+
+class Report(unittest.TestCase):
+    def test_what_holds_under_one_reading_alone(self):
+        def exhibit(**verdicts):
+            return {"statements": [{"id": name, "verdict": verdict} for name, verdict in verdicts.items()]}
+
+        exhibits = {
+            "grain 4/0.8": exhibit(a="holds", b="partly", c="open"), "grain 4/1.6": exhibit(a="holds", b="partly", c="open"),
+            "cd-scale 4/0.8": exhibit(a="partly", b="partly", c="open"), "cd-scale 4/1.6": exhibit(a="holds", b="holds", c="open"),
+        }
+        text = report.by_reading({"exhibits": exhibits, "best_load": {"grain 4": 0.8, "cd-scale 4": 1.6}})
+        self.assertIn("| a | 0.8, 1.6 | 1.6 |\n| b | – | 1.6 |\n| c | – | – |\n", text)
+        self.assertIn("- Under grain 4 alone: none.\n- Under cd-scale 4 alone: b.\n", text)
 
 
 class TinyRun(unittest.TestCase):
@@ -153,11 +187,12 @@ class TinyRun(unittest.TestCase):
             self.assertEqual(first.returncode, 0, first.stderr)
             made = pathlib.Path(folder) / "tiny"
             found = json.loads((made / "results.json").read_text())
-            bar = found["exhibits"]["4/0.8"]["figure4"]["WL5"]["PB"]
+            bar = found["exhibits"]["grain 4/0.8"]["figure4"]["WL5"]["PB"]
             self.assertAlmostEqual(bar["response"]["mean"], bar["wait"]["mean"] + bar["execution"]["mean"], places=4)
             self.assertGreater(bar["execution"]["mean"], 0.1)
+            self.assertNotEqual(bar, found["exhibits"]["cd-scale 4/0.8"]["figure4"]["WL5"]["PB"])
             self.assertIn("| PB-SY |", (made / "report.md").read_text())
-            self.assertEqual((made / "page.html").read_text().count('{"chart": '), 8)
+            self.assertEqual((made / "page.html").read_text().count('{"chart": '), 16)
             self.assert_resumes(command, pathlib.Path(folder) / "cells.jsonl", found)
 
     def assert_resumes(self, command, journal, found):
