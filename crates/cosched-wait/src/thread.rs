@@ -317,6 +317,13 @@ impl Thread {
 
     /// A call found nothing.
     pub(crate) fn nothing(&self, is_yield: bool) -> Verdict {
+        let verdict = self.judge(is_yield);
+        // What this code did itself is not the program's work: a row's begin alone takes 2 us where system calls are slow.
+        self.row.last_ns.set(sys::now_ns());
+        verdict
+    }
+
+    fn judge(&self, is_yield: bool) -> Verdict {
         let now_ns = sys::now_ns();
         self.add(Count::Polls, 1);
         if now_ns >= self.look_ns.get() && !self.look(now_ns) {
@@ -327,13 +334,11 @@ impl Thread {
             self.end_row(self.row.last_ns.get(), false);
         }
         if works {
-            self.row.last_ns.set(now_ns);
             return Verdict::Spin;
         }
         if !self.row.active.get() {
             self.begin_row(now_ns);
         }
-        self.row.last_ns.set(now_ns);
         self.row.calls.set(self.row.calls.get().saturating_add(1));
         if is_yield {
             self.row.yields.set(true);

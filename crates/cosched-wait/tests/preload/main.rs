@@ -214,14 +214,17 @@ fn a_server_that_sleeps_by_itself_asks_without_waiting() {
 
 #[test]
 fn an_event_loop_with_ready_tasks_never_waits() {
-    let program = compile("loop", "loop", &[]).unwrap();
-    let said = preloaded(&program, &[], "spin-block").output().unwrap();
-    let [work, spin] = text(&said).1.trim().split(' ').map(|count| count.parse().unwrap()).collect::<Vec<u32>>()[..]
-    else {
-        panic!("{said:?}")
-    };
-    assert!(work < 20, "it gave its CPU away {work} times in 2000 turns with work");
-    assert!(spin > 100, "{spin}: this test sees it where a thread waits");
+    for (name, options) in [("loop", &[][..]), ("loop-slow", &["-DSLOW", "-rdynamic"])] {
+        let program = compile("loop", name, options).expect(name);
+        let said = preloaded(&program, &[], "spin-block").output().unwrap();
+        let [work, spin] =
+            text(&said).1.trim().split(' ').map(|count| count.parse().unwrap()).collect::<Vec<u32>>()[..]
+        else {
+            panic!("{said:?}")
+        };
+        assert!(work < 20, "{name}: it gave its CPU away {work} times in 2000 turns with work");
+        assert!(spin > 100, "{name}: {spin}: this test sees it where a thread waits");
+    }
 }
 
 #[test]
