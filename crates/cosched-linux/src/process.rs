@@ -64,6 +64,8 @@ pub(crate) struct Stat {
     pub(crate) start_ticks: u64,
     /// The CPU time of all its threads and of the children that it has waited for, in clock ticks.
     pub(crate) cpu_ticks: u64,
+    /// The CPU on which it runs or was last.
+    pub(crate) cpu: u32,
 }
 
 /// What the kernel tells about `pid`; `None` if it no longer exists.
@@ -81,6 +83,7 @@ fn parse_stat(stat: &str) -> Option<Stat> {
         threads: number(20)?,
         start_ticks: number(22)?,
         cpu_ticks: (14..=17).filter_map(number).sum(),
+        cpu: number(39)? as u32,
     })
 }
 
@@ -238,10 +241,10 @@ mod tests {
 
     #[test]
     fn odd_process_names_do_not_confuse() {
-        let stat = "7 (a) S (b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+        let stat = "7 (a) S (b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 1";
         assert_eq!(
             parse_stat(stat),
-            Some(Stat { state: 'R', ppid: 1, threads: 17, start_ticks: 4711, cpu_ticks: 11 + 12 + 13 + 14 })
+            Some(Stat { state: 'R', ppid: 1, threads: 17, start_ticks: 4711, cpu_ticks: 11 + 12 + 13 + 14, cpu: 1 })
         );
         assert_eq!(
             parse_status("Name:\tx\nPPid:\t9\nUid:\t1\t2\t3\t4\nGid:\t5\t6\nThreads:\t3\n"),

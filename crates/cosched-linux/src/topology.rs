@@ -62,6 +62,14 @@ fn first_of(path: &Path) -> io::Result<u32> {
     list(path)?.first().copied().ok_or_else(|| io::Error::other(format!("{} names no CPU", path.display())))
 }
 
+/// The CPUs that are online, in their order.
+///
+/// # Errors
+/// The kernel's list cannot be read or parsed.
+pub(crate) fn online() -> io::Result<Vec<u32>> {
+    list(Path::new("/sys/devices/system/cpu/online"))
+}
+
 fn list(path: &Path) -> io::Result<Vec<u32>> {
     let text = cgfile::read(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
     cpulist::parse(&text).ok_or_else(|| io::Error::other(format!("{} is not a list of CPUs", path.display())))

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 
+use super::spread;
 use crate::cgfile;
 use crate::process::{stat, threads};
 use crate::thread::{nice_of, set_policy};
@@ -142,7 +143,10 @@ pub(super) fn process_cpu_ns(pid: i32) -> u64 {
 /// Ends the subgangs of these jobs, where their cgroups are marked.
 pub(crate) fn end_all(jobs: &[PathBuf]) {
     let marked: Vec<(&PathBuf, Marked)> = jobs.iter().filter_map(|job| Some((job, Marked::read(job)?))).collect();
-    marked.iter().for_each(|(job, marked)| marked.bring_back(job));
+    for (job, marked) in &marked {
+        spread::end(job, marked.subgangs.keys().copied());
+        marked.bring_back(job);
+    }
     if !marked.is_empty() {
         sleep(FORK);
         marked.iter().for_each(|(job, marked)| marked.bring_back(job));
@@ -151,7 +155,10 @@ pub(crate) fn end_all(jobs: &[PathBuf]) {
 
 /// Removes the marks that an earlier daemon has left in a tree, after [`crate::thaw::thaw_all`].
 pub fn forget(v2_tree: &Path) {
-    cgfile::children(v2_tree).unwrap_or_default().iter().for_each(|job| Marked::remove(job));
+    for job in cgfile::children(v2_tree).unwrap_or_default() {
+        Marked::remove(&job);
+        spread::forget(&job);
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cosched_core::subgangs::{self, Process, Subgang, TURN_NS};
 
 use super::class::{Marked, end_all, is_default, process_cpu_ns, set_process};
+use super::spread::spread;
 use crate::cgfile;
 use crate::descent::ancestors;
 use crate::fence::boottime_ns;
@@ -202,14 +203,16 @@ impl JobSubgangs {
             return;
         }
         let Ok(cpu_ns) = self.cgroup.own_cpu_time_ns() else { return };
-        let Some(front) = self.subgangs.turn(cpu_ns, self.cpus, process_cpu_ns) else { return };
+        let Some(mut front) = self.subgangs.turn(cpu_ns, self.cpus, process_cpu_ns) else { return };
+        front.retain(|pid| self.marked.is_subgang(*pid));
         // The next ones first: meanwhile no CPU is without work.
-        front.iter().filter(|pid| self.marked.is_subgang(**pid)).for_each(|pid| set_process(*pid, false));
+        front.iter().for_each(|pid| set_process(*pid, false));
         for pid in self.subgangs.pids().filter(|pid| !front.contains(pid)) {
             if self.marked.is_subgang(pid) && self.cgroup.has_thread(pid) {
                 set_process(pid, true);
             }
         }
+        spread(&self.cgroup, &front);
     }
 
     /// Whether a launcher is among its ancestors in the job. Its environment would say so, too, but reading that can wait for the program.

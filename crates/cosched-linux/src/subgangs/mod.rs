@@ -9,6 +9,7 @@
 
 mod class;
 mod job;
+mod spread;
 
 pub(crate) use class::end_all;
 pub use class::forget;
