@@ -38,7 +38,7 @@ boot() {
     shift 3
     rm -f "$monitor" "$work/processors"
     nice -n 5 qemu-system-x86_64 -accel tcg,thread=multi -nodefaults -no-reboot -display none -monitor "unix:$monitor,server=on,wait=off" \
-        "$@" -serial "file:$console" -kernel "$kernel" -append "console=ttyS0 quiet panic=-1 tsc=reliable checks=$checks $words" </dev/null &
+        "$@" -serial "file:$console" -kernel "$kernel" -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off checks=$checks $words" </dev/null &
     emulator=$!
     trap 'kill -KILL $emulator' EXIT
     while kill -0 $emulator 2>/dev/null && [ $((SECONDS - start)) -lt "$limit_s" ]; do sleep 0.5; done
