@@ -35,7 +35,7 @@ pub struct Sampling {
     /// Rates have settled when their relative standard errors, weighted by the jobs' progress, are below this.
     pub error: f64,
     /// The maximum length of a jump, relative to what was measured since the last change; the first jump after a change is
-    /// only as long as that, and each further one may be four times as long, up to this factor.
+    /// only as long as that, and each further one may be eight times as long, up to this factor.
     pub reach: u32,
     /// The number of copies of the simulation with different draws.
     pub copies: u32,
@@ -43,7 +43,7 @@ pub struct Sampling {
 
 impl Default for Sampling {
     fn default() -> Sampling {
-        Sampling { warm_up_s: 2, window_s: 1, first: 8, windows: (3, 8), error: 0.01, reach: 256, copies: 8 }
+        Sampling { warm_up_s: 2, window_s: 1, first: 6, windows: (2, 6), error: 0.01, reach: 512, copies: 8 }
     }
 }
 
@@ -199,7 +199,7 @@ impl Windows {
         let first_s = ends.map(end_s).fold(f64::INFINITY, f64::min);
         let arrival_s =
             engine.next_arrival_ns().map_or(f64::INFINITY, |at| at.saturating_sub(self.end_ns) as f64 / 1e9);
-        let reach = 1_u32.checked_shl(2 * self.jumps).unwrap_or(u32::MAX).min(sampling.reach);
+        let reach = 1_u32.checked_shl(3 * self.jumps).unwrap_or(u32::MAX).min(sampling.reach);
         let most_s = self.measured_ns as f64 / 1e9 * f64::from(reach);
         let delta_s = first_s.min(arrival_s - 0.001).min(most_s).floor();
         if !(delta_s.is_finite() && delta_s >= 1.0) {
