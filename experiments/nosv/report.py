@@ -48,7 +48,7 @@ def collect(entries, program):
 
 
 def cell(row):
-    mark = "> " if row["ended"] > row["n"] / 2 else ""
+    mark = "> " if row["ended"] >= row["n"] / 2 else ""
     return f"{mark}{row['median']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
 
 
