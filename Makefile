@@ -66,7 +66,7 @@ reproduce: ## Zhang et al. 2000 in the simulator: published and simulated values
 	@$(CARGO) build --release --quiet -p cosched-cli
 	@experiments/zhang-2000/reproduce $(REPRODUCE)
 
-experiments: build ## a paper again: PAPER=zhang-2000, strazdins-2004, roysden-2004, llnl-digital-alpha, time-sharing-2026, fujitsu-2023 or tr-745; ARGS=--quick, --help, …
+experiments: build ## a paper again: PAPER=zhang-2000, strazdins-2004, roysden-2004, llnl-digital-alpha, time-sharing-2026, fujitsu-2023, tr-745 or nosv; ARGS=--quick, --help, …
 	@case "$(PAPER)" in */* | .*) ;; ?*) [ ! -x "experiments/$(PAPER)/reproduce" ] || exec "experiments/$(PAPER)/reproduce" $(ARGS) ;; esac; \
 	echo "make experiments: PAPER='$(PAPER)' is none of: $$(cd experiments && ls -d */reproduce | sed 's,/.*,,' | tr '\n' ' ')" >&2; exit 2
 
