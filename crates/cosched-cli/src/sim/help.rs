@@ -78,8 +78,8 @@ means in decimal seconds, memory is the state on each node, slowdown_max (1 to 1
 
 Examples:
   cosched sim phases --jobs 200 --seed 7
-  cosched sim phases jobs.csv --policy dedicated --policy phases --cv 0.2 --longest 1.5
-  cosched sim phases jobs.csv --prices 15,42 --memory-gb 1000 --switch 30s --cold 10min
+  cosched sim phases rl.csv --policy dedicated --policy phases --cv 0.2 --longest 1.5
+  cosched sim phases rl.csv --prices 15,42 --memory-gb 1000 --switch 30s --cold 10min
   cosched sim phases --jobs 200 --json | jq '.policies[] | [.policy, .relative_cost]'
 
 Exit codes:

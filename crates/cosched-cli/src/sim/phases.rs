@@ -104,9 +104,9 @@ pub(crate) fn run(context: &Context, options: &Phases) -> Result<u8, Failure> {
         let why = format!("a node has {} GB", settings.memory_gb);
         return Err(Failure::explained(EXIT_REFUSED, &what, &why, "give larger nodes with --memory-gb"));
     }
-    let chosen = PhasePolicy::ALL.into_iter().filter(|policy| {
-        options.policy.contains(&None) || options.policy.contains(&Some(*policy))
-    });
+    let chosen = PhasePolicy::ALL
+        .into_iter()
+        .filter(|policy| options.policy.contains(&None) || options.policy.contains(&Some(*policy)));
     let summary = |policy| summarise_phases(&jobs, &settings, policy, &simulate_phases(&jobs, policy, &settings));
     let output = Output { jobs: jobs.len(), settings, policies: chosen.filter_map(summary).collect() };
     context.give(&output, || text(&output))

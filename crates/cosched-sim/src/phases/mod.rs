@@ -26,7 +26,7 @@ const MEMBERS_MAX: usize = 16;
 /// The longest switch, cold start and slot, µs.
 const TIME_US_MAX: u64 = 3_600_000_000;
 
-/// Who has which nodes.
+/// The nodes that each job has, and with which others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhasePolicy {

@@ -55,7 +55,8 @@ impl Cluster<'_> {
         let mut places: Vec<Place> = (0..self.groups.len()).flat_map(|group| self.places(number, group)).collect();
         // Stable: the oldest group and block first.
         places.sort_by(|a, b| a.price.total_cmp(&b.price).then(a.idle.total_cmp(&b.idle)));
-        if let Some((group, joined)) = places.iter().find_map(|place| Some((place.group, self.joined(number, place)?))) {
+        if let Some((group, joined)) = places.iter().find_map(|place| Some((place.group, self.joined(number, place)?)))
+        {
             self.groups[group] = joined;
             return;
         }
@@ -78,9 +79,12 @@ impl Cluster<'_> {
             let used: u64 = members.map(|member| u64::from(jobs[member.job].memory_gb)).sum();
             used + u64::from(job.memory_gb) <= self.settings.memory_gb.into()
         };
-        let Some(second) = idle(None).filter(|_| of.members.len() < MEMBERS_MAX && fits(None)) else { return Vec::new() };
+        let Some(second) = idle(None).filter(|_| of.members.len() < MEMBERS_MAX && fits(None)) else {
+            return Vec::new();
+        };
         let blocks = of.blocks().filter(|block| fits(Some(*block)));
-        let shared = blocks.filter_map(|block| Some(Place { group, block, price: 0.0, idle: second + idle(Some(block))? }));
+        let shared =
+            blocks.filter_map(|block| Some(Place { group, block, price: 0.0, idle: second + idle(Some(block))? }));
         let price = f64::from(job.nodes[0]) * self.settings.prices[0];
         let beside = Place { group, block: of.blocks().end, price, idle: second };
         shared.chain([beside]).filter(|place| self.keeps_cycles(number, place)).collect()
@@ -100,16 +104,20 @@ impl Cluster<'_> {
     }
 
     /// The group with the job in it, if with the longest phases all members end by their deadlines. Its first turn is in the first
-    /// cycle that is not over before its first phase could be, or in one of the next.
+    /// cycle that is not over before its first phase could be, or in one of the next three; without such a cycle in the last one.
     fn joined(&self, number: usize, place: &Place) -> Option<Group> {
         let (jobs, settings, group) = (self.jobs, self.settings, &self.groups[place.group]);
         let longest = |job: usize, _| settings.lengths.longest(&jobs[job]);
         let now_us = jobs[number].arrival_us;
         let ready_us = now_us + settings.cold_us;
-        let mut ahead = group.clone();
-        let mut steps = std::iter::from_fn(|| ahead.step(jobs, settings, u64::MAX, longest));
         let first_end_us = ready_us + longest(number, 0)[0];
-        let first = steps.find(|step| step.end_us >= first_end_us).map_or(group.cycle(), |step| step.cycle);
+        let (mut ahead, mut first) = (group.clone(), group.cycle());
+        while let Some(step) = ahead.step(jobs, settings, u64::MAX, longest) {
+            first = step.cycle;
+            if step.end_us >= first_end_us {
+                break;
+            }
+        }
         for cycle in first..first + CYCLES_TRIED {
             let mut joined = group.clone();
             joined.join(number, place.block, cycle, now_us, ready_us);
@@ -117,7 +125,7 @@ impl Cluster<'_> {
             let mut steps = std::iter::from_fn(|| plan.step(jobs, settings, u64::MAX, longest));
             match steps.find(|step| step.end_us > settings.deadline_us(&jobs[step.job])) {
                 None => return Some(joined),
-                // A later turn would make it later.
+                // In a later cycle it would be later.
                 Some(step) if step.job == number => return None,
                 Some(_) => {}
             }
@@ -129,9 +137,8 @@ impl Cluster<'_> {
 /// How long a cycle takes in which each of these jobs, on its block, has both phases.
 pub(super) fn cycle_us(members: &[(usize, usize)], phases_us: impl Fn(usize) -> [u64; 2], switch_us: u64) -> u64 {
     let sharers = |block: Option<usize>| members.iter().filter(move |(_, of)| block.is_none_or(|block| block == *of));
-    let switched_us = |pool: usize, job, block| {
-        phases_us(job)[pool] + if sharers(block).count() > 1 { switch_us } else { 0 }
-    };
+    let switched_us =
+        |pool: usize, job, block| phases_us(job)[pool] + if sharers(block).count() > 1 { switch_us } else { 0 };
     let load_us = |pool, block| sharers(block).map(|(job, _)| switched_us(pool, *job, block)).sum::<u64>();
     let of_member = |(job, block): &(usize, usize)| {
         let alone_us = switched_us(0, *job, Some(*block)) + switched_us(1, *job, None);

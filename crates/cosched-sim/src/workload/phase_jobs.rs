@@ -45,7 +45,9 @@ pub enum PhaseJobsError {
     #[error("the jobs cannot be read\n  why: {0}\n  hint: look whether the file is whole, and whether you may read it")]
     Read(#[from] io::Error),
     /// A line is neither the header nor a job.
-    #[error("line {line} is no job of phases\n  why: {reason}, in `{text}`\n  hint: the first line is {PHASE_JOBS_HEADER}")]
+    #[error(
+        "line {line} is no job of phases\n  why: {reason}, in `{text}`\n  hint: the first line is {PHASE_JOBS_HEADER}"
+    )]
     Line {
         /// Counted from 1.
         line: u64,
@@ -55,7 +57,9 @@ pub enum PhaseJobsError {
         reason: String,
     },
     /// There are no jobs.
-    #[error("the list has no jobs\n  why: no line follows the header {PHASE_JOBS_HEADER}\n  hint: look whether the file is whole")]
+    #[error(
+        "the list has no jobs\n  why: no line follows the header {PHASE_JOBS_HEADER}\n  hint: look whether the file is whole"
+    )]
     Empty,
 }
 
