@@ -42,24 +42,25 @@ pub fn summarise_phases(
     policy: PhasePolicy,
     run: &PhaseRun,
 ) -> Option<PhaseSummary> {
-    let (mut dedicated, mut used) = ([0.0; 2], [0.0; 2]);
+    let (mut dedicated, mut used) = ([0_u128; 2], [0_u128; 2]);
     let (mut turnaround_s, mut slowdowns, mut kept, mut kept_as_run) = (0.0, Vec::new(), 0_u32, 0_u32);
-    let hours = |node_us: f64| node_us / 3.6e9;
     for (number, (job, end_us)) in jobs.iter().zip(&run.end_us).enumerate() {
-        let alone_us = settings.alone_us(settings.lengths.all(number, job)) as f64;
+        let add = |sum: [u64; 2], phases: [u64; 2]| [sum[0] + phases[0], sum[1] + phases[1]];
+        let phases_us = settings.lengths.all(number, job).fold([0; 2], add);
+        let alone_us = settings.alone_us([phases_us].into_iter());
         for pool in 0..2 {
-            let phases_us: u64 = settings.lengths.all(number, job).map(|phases| phases[pool]).sum();
-            dedicated[pool] += hours(f64::from(job.nodes[pool]) * alone_us);
-            used[pool] += hours(f64::from(job.nodes[pool]) * phases_us as f64);
+            dedicated[pool] += u128::from(job.nodes[pool]) * u128::from(alone_us);
+            used[pool] += u128::from(job.nodes[pool]) * u128::from(phases_us[pool]);
         }
         let taken_us = (end_us - job.arrival_us) as f64;
         turnaround_s += taken_us / 1e6;
-        slowdowns.push(taken_us / alone_us);
+        slowdowns.push(taken_us / alone_us as f64);
         kept += u32::from(*end_us <= settings.deadline_us(job));
-        kept_as_run += u32::from(taken_us <= job.slowdown_max * alone_us);
+        kept_as_run += u32::from(taken_us <= job.slowdown_max * alone_us as f64);
     }
     slowdowns.sort_by(f64::total_cmp);
-    let held = run.held.map(|held| hours(held as f64));
+    let hours = |node_us: [u128; 2]| node_us.map(|node_us| node_us as f64 / 3.6e9);
+    let (held, dedicated, used) = (hours(run.held), hours(dedicated), hours(used));
     let cost = |hours: [f64; 2]| hours[0] * settings.prices[0] + hours[1] * settings.prices[1];
     let count = jobs.len() as f64;
     (!jobs.is_empty()).then(|| PhaseSummary {
