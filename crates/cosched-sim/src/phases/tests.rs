@@ -78,6 +78,9 @@ fn a_job_joins_where_it_delays_no_one_beyond_a_limit() {
         let alone = run(&jobs, PhasePolicy::Dedicated, &settings());
         assert_eq!(run(&jobs, PhasePolicy::Phases, &settings()), alone);
     }
+    // The first job has one iteration left and would end in time, but a cycle of 600 s is above its limit for an iteration.
+    let jobs = [job(0, 10, 100, 100, 1.5), job(1800, 10, 300, 300, 2.0)];
+    assert_eq!(run(&jobs, PhasePolicy::Phases, &settings()).1, [8000, 8000]);
 }
 
 #[test]
@@ -112,6 +115,9 @@ fn turns_of_whole_jobs() {
     let jobs = [job(0, 1, 50, 50, 3.0), job(5, 1, 20, 10, 9.0)];
     let cold = PhaseSettings { cold_us: 20 * S, switch_us: S, ..settings() };
     assert_eq!(run(&jobs, PhasePolicy::RoundRobin, &cold).0, [158, 94]);
+    // The third one comes in the second one's second turn and has its only one from 50 to 60 s.
+    let jobs = [job(0, 1, 50, 50, 9.0), job(0, 1, 50, 50, 9.0), job(35, 1, 5, 4, 9.0)];
+    assert_eq!(run(&jobs, PhasePolicy::RoundRobin, &switched).0, [220, 231, 60]);
 }
 
 #[test]
