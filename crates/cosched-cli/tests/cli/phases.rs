@@ -16,7 +16,7 @@ fn list(place: &Place, lines: &str) -> String {
 fn complementary_jobs_share_their_nodes() {
     let place = Place::new();
     let jobs = list(&place, "a,0,10,1,100,1,100,900,1.2\nb,0,10,1,100,1,100,900,1.2");
-    let words = ["sim", "phases", &jobs, "--switch", "0s", "--cold", "0s"];
+    let words = ["sim", "phases", &jobs, "--switch", "0s", "--cold", "0s", "--prices", "1,3"];
     let output = place.output(&[&words[..], &["--json"]].concat());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |name: &str| found["policies"].as_array().unwrap().iter().map(|of| of[name].clone()).collect::<Vec<_>>();
