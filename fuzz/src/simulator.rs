@@ -6,6 +6,7 @@ use cosched_sim::batch::{
     simulate, simulate_decided, simulate_failing, simulate_shared, summarise,
 };
 use cosched_sim::general::{Cache, Config, Memory, Own, ProgramJob, Socket, Work, simulate_on};
+use cosched_sim::phases::{Lengths, PhasePolicy, PhaseSettings, simulate_phases, summarise_phases};
 use cosched_sim::platform::{Platform, PlatformError, read_toml, read_xml};
 use cosched_sim::program::Program;
 use cosched_sim::sweep::{Description, Plan};
@@ -13,6 +14,7 @@ use cosched_sim::workload::batsim::{
     BatsimPrograms, read_batsim, read_batsim_described, read_batsim_programs, write_batsim, write_batsim_programs,
 };
 use cosched_sim::workload::outages::read_outages;
+use cosched_sim::workload::phase_jobs::read_phase_jobs;
 use cosched_sim::workload::stats::Collector;
 use cosched_sim::workload::swf::{read_records, unpack, write_header, write_record};
 use cosched_sim::workload::{read_jobs, write_jobs};
@@ -116,6 +118,26 @@ pub fn outages(data: &[u8]) {
         |submit_us| BatchJob { number: 0, user: 0, submit_us, size: 70, run_us: 9_000_000, estimate_us: 10_000_000 };
     let failures = Failures { node_procs: 1, source: Source::Listed(outages), checkpoint: None, restarts_max: 3 };
     simulate_failing(&[job(0), job(1), job(8_000_000)], 100, Policy::Easy, &failures).unwrap();
+}
+
+/// Jobs of phases: reader, and each policy on those with few iterations.
+pub fn phases(data: &[u8]) {
+    let Ok(mut jobs) = read_phase_jobs(data) else { return };
+    jobs.retain(|job| job.iterations <= 1000);
+    let lengths = Lengths { seed: 1, cv: 0.5, longest: 2.0 };
+    let settings = PhaseSettings {
+        prices: [1.0, 2.0],
+        memory_gb: 2000,
+        switch_us: 1_000_000,
+        cold_us: 60_000_000,
+        slot_us: 60_000_000,
+        lengths,
+    };
+    for policy in PhasePolicy::ALL {
+        let run = simulate_phases(&jobs, policy, &settings);
+        let summary = summarise_phases(&jobs, &settings, policy, &run);
+        assert!(policy != PhasePolicy::Phases || summary.is_none_or(|summary| summary.within_limit == 1.0));
+    }
 }
 
 /// A platform as TOML.

@@ -34,6 +34,7 @@ FILES = {
     "load.toml": 'strategies = ["GS", "PB"]\nworkloads = ["WL3"]\nnodes = [8]\njobs = 4\nmean_exec_s = 0.5\nseeds = 2\n',
     "halo.prog": PIECES,
     "stencil.prog": PIECES,
+    "rl.csv": "name,arrival_s,iterations,first_nodes,first_s,second_nodes,second_s,memory_gb,slowdown_max\na,0,50,2,100,1,90,400,1.5\nb,60,50,2,80,1,100,400,1.5\n",
     "tree.toml": '[[cluster]]\nname = "c"\nspeed = "1Gf"\ncores = 2\nbandwidth = "125MBps"\nlatency = "50us"\nfat-tree = [[4, 1, 1], [4, 2, 1]]\n',
 }
 FOLDERS = (".zfunc", ".config/fish/completions", ".local/share/bash-completion/completions", "usr/local/share/man", "run/cosched-web", "shared", "other")

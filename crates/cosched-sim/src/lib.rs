@@ -13,6 +13,7 @@ mod observe;
 mod outcome;
 pub mod paper;
 mod params;
+pub mod phases;
 pub mod pipeline;
 pub mod platform;
 pub mod program;

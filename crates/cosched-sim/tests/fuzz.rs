@@ -8,4 +8,4 @@ mod runner;
 #[path = "../../../fuzz/src/simulator.rs"]
 mod targets;
 
-runner::targets! { targets: swf job_list batsim decisions outages platform_toml platform_xml sweep program }
+runner::targets! { targets: swf job_list batsim decisions outages phases platform_toml platform_xml sweep program }

@@ -67,6 +67,24 @@ Examples:
 Exit codes:
   0 success   1 a file cannot be read or written   2 wrong usage   6 the workload or the platform is not valid";
 
+pub(crate) const PHASES: &str = "\
+Each iteration of a job is a phase on nodes of the first pool, then one on nodes of the second: rollouts and training in reinforcement \
+learning. Nodes are provisioned on demand, and cost their price while a job holds them. Under `phases` (RollMux, 2025) jobs form groups in \
+which one job's phase runs while another one's is in the other pool; a job joins a group if with the longest phases all keep their limits. Under \
+`round-robin` whole jobs take turns (Gandiva). docs/workloads.md has the rules.
+
+The jobs are CSV with the header name,arrival_s,iterations,first_nodes,first_s,second_nodes,second_s,memory_gb,slowdown_max: times are \
+means in decimal seconds, memory is the state on each node, slowdown_max (1 to 100) limits the time to the end over that alone.
+
+Examples:
+  cosched sim phases --jobs 200 --seed 7
+  cosched sim phases rl.csv --policy dedicated --policy phases --cv 0.2 --longest 1.5
+  cosched sim phases rl.csv --prices 15,42 --memory-gb 1000 --switch 30s --cold 10min
+  cosched sim phases --jobs 200 --json | jq '.policies[] | [.policy, .relative_cost]'
+
+Exit codes:
+  0 success   1 the file cannot be read   2 wrong usage   6 the jobs are not valid, or too large for a node";
+
 pub(crate) const DECIDE: &str = "\
 The scheduler is a process of its own, which binds a REP socket of ZeroMQ, as pybatsim and other schedulers for Batsim 2 to 4 do; it is \
 told of submissions and ends as they happen in simulated time, and decides which job starts on which hosts. Jobs take as long as their \

@@ -16,6 +16,7 @@ mod model;
 mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod phases;
 mod pipeline;
 mod platform;
 mod program;
@@ -58,6 +59,8 @@ pub(crate) enum SimCommand {
     Report(Box<report::Report>),
     /// Schedule a trace like a batch system: first come, first served, or backfilling
     Backfill(Box<backfill::Backfill>),
+    /// Simulate jobs whose phases alternate between two pools of nodes, and what sharing these saves
+    Phases(phases::Phases),
     /// Simulate a workload of Batsim with its computation and messages
     Batsim(Box<batsim::Batsim>),
     /// Let a scheduler outside decide, by Batsim's protocol over ZeroMQ
@@ -76,6 +79,7 @@ pub(crate) fn sim(context: &Context, options: &Sim) -> Result<u8, Failure> {
         SimCommand::Sweep(options) => sweep::sweep(context, options),
         SimCommand::Report(options) => report::report(context, options),
         SimCommand::Backfill(options) => backfill::backfill(context, options),
+        SimCommand::Phases(options) => phases::run(context, options),
         SimCommand::Batsim(options) => batsim::run(context, options),
         SimCommand::Decide(options) => decide::run(context, options),
         SimCommand::Whatif(options) => whatif::whatif(context, options),

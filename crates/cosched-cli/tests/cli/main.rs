@@ -8,6 +8,7 @@ mod demo;
 mod evalys;
 mod fake;
 mod model;
+mod phases;
 mod pipeline;
 mod platform;
 mod run;

@@ -286,7 +286,10 @@ fn a_machine_file_says_what_messages_cost() {
 fn help_of_single_runs() {
     insta::assert_snapshot!(
         "sim_run_help",
-        crate::commands::help(&Place::new(), &["sim", "sim run", "sim program", "sim batsim", "sim decide"])
+        crate::commands::help(
+            &Place::new(),
+            &["sim", "sim run", "sim program", "sim phases", "sim batsim", "sim decide"]
+        )
     );
 }
 

@@ -10,6 +10,7 @@ pub mod generate;
 mod jobs;
 mod lines;
 pub mod outages;
+pub mod phase_jobs;
 mod random;
 pub mod scale;
 pub mod select;
