@@ -123,8 +123,8 @@ class RerunFailed(unittest.TestCase):
             self.assertIn("names no failure", done.stderr)
 
     def test_a_step_is_run_again_if_only_noisy_checks_failed(self):
-        log = "ok: a\nFAILED: two gangs alternate: exit code 1\nFAILED: b\n"
-        for checks, status in (["two gangs alternate", "b"], 0), (["b"], 1):
+        log = "ok: a\nFAILED: they alternate: exit code 1\nFAILED: b\n"
+        for checks, status in (["they alternate", "b"], 0), (["b"], 1):
             with tempfile.TemporaryDirectory() as folder:
                 run = pathlib.Path(folder, "tests/v2/run")
                 run.parent.mkdir(parents=True)
