@@ -190,8 +190,23 @@ fn processes_of_threads_that_spin_take_turns() {
 #[test]
 fn no_thread_stays_behind_when_the_daemon_is_killed() {
     let Some(script) = spinning(2, "1000") else { return };
+    none_stays_behind(&script);
+}
+
+/// Two programs that launchers start in one job, each of a rank on each CPU, take turns, too.
+#[test]
+fn no_rank_stays_behind_when_the_daemon_is_killed() {
+    let (Some(launcher), Some(program)) = (installed("mpiexec.mpich"), program("mpich/barrier-mpi")) else { return };
+    if needs_root() {
+        let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+        let one = format!("timeout -k 1 300 {launcher} -bind-to none -n {cpus} {program} --seconds 1000 &");
+        none_stays_behind(&format!("{} wait", one.repeat(2)));
+    }
+}
+
+fn none_stays_behind(script: &str) {
     let mut d = Daemon::start("");
-    let id = d.detach(&["--", "sh", "-c", &script]);
+    let id = d.detach(&["--", "sh", "-c", script]);
     let subgangs = |d: &Daemon| d.client().job(id).unwrap().waiting.map_or(0, |waiting| waiting.subgangs);
     let behind = |d: &Daemon| {
         let tasks = |pid: i32| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

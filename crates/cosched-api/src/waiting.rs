@@ -51,7 +51,7 @@ wire! {
         pub page: Option<String>,
         /// Processes that have the library and use it now.
         pub processes: u32,
-        /// Its subgangs: processes with several busy threads each, which take turns; 0: there are none.
+        /// Its subgangs, which take turns: processes with several busy threads, or programs of several ranks; 0: there are none.
         #[serde(default)]
         pub subgangs: u32,
         /// Calls that asked for a message without waiting.

@@ -87,6 +87,13 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     })
 }
 
+/// The name of `pid`, at most 15 characters of it, and its parent; `None` if it no longer exists.
+pub(crate) fn name_and_parent(pid: i32) -> Option<(String, i32)> {
+    let stat = cgfile::read_proc(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
+    let name = stat.get(stat.find('(')? + 1..stat.rfind(')')?)?;
+    Some((name.to_owned(), parse_stat(&stat)?.ppid))
+}
+
 /// The threads of `pid`; none if it no longer exists.
 pub(crate) fn threads(pid: i32) -> Vec<i32> {
     let tasks = cgfile::children(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();

@@ -122,8 +122,9 @@ pub struct JobSwitch {
     pub(crate) always_runs: AtomicBool,
     /// Its threads only spin, and there are more of them than CPUs.
     wants_ticks: AtomicBool,
-    /// The number of its subgangs.
+    /// The number of its subgangs, and whether they are programs of several ranks each.
     subgangs: AtomicU32,
+    programs_take_turns: AtomicBool,
     pub(crate) boosts: AtomicU64,
     pub(crate) boosted_ns: AtomicU64,
     /// Its CPU time inside and outside its slots.
@@ -191,6 +192,7 @@ impl JobSwitch {
             always_runs: AtomicBool::new(false),
             wants_ticks: AtomicBool::new(false),
             subgangs: AtomicU32::new(0),
+            programs_take_turns: AtomicBool::new(false),
             boosts: AtomicU64::new(0),
             boosted_ns: AtomicU64::new(0),
         }
@@ -249,8 +251,14 @@ impl JobSwitch {
         self.subgangs.load(Relaxed)
     }
 
-    pub(crate) fn set_subgangs(&self, count: u32) {
+    /// Whether programs of several ranks take turns in it, or did a short time ago.
+    pub fn programs_take_turns(&self) -> bool {
+        self.programs_take_turns.load(Relaxed)
+    }
+
+    pub(crate) fn set_subgangs(&self, count: u32, programs: bool) {
         self.subgangs.store(count, Relaxed);
+        self.programs_take_turns.store(programs, Relaxed);
     }
 
     /// How often it was boosted.

@@ -22,6 +22,8 @@ pub struct Watch {
     pub changes: u32,
     /// The number of its processes that poll, at the last sample.
     polling: u32,
+    /// Programs of several ranks took turns in it then.
+    in_turns: bool,
     window: Option<Window>,
     /// A window that has ended, and for which the host is counting blocks.
     ended: Option<Seen>,
@@ -55,6 +57,8 @@ pub struct Waiting {
     pub rivals: u32,
     /// How long they spin before they block, where it is known.
     pub spin_ns: Option<u64>,
+    /// However many of its own processes wait, those whose turn it is have their CPUs for themselves.
+    pub in_turns: bool,
     /// Its processes may be subgangs: it is a gang, and its user has named no policy.
     pub may_have_subgangs: bool,
 }
@@ -62,7 +66,7 @@ pub struct Waiting {
 impl Watch {
     pub(crate) fn new(now: Moment) -> Watch {
         let auto = Auto::new(AutoConfig { windows: WINDOWS, ..AutoConfig::default() });
-        Watch { auto, since: now.wall, changes: 0, polling: 0, window: None, ended: None }
+        Watch { auto, since: now.wall, changes: 0, polling: 0, in_turns: false, window: None, ended: None }
     }
 
     /// The choice in force.
@@ -120,10 +124,16 @@ impl Node {
     pub fn waiting(&self, id: JobId) -> Waiting {
         let planned = self.local.plan().jobs.get(&id);
         let auto = planned.is_some_and(|planned| planned.auto);
-        let rivals = self.running.rivals().min(1);
-        let watch = self.watch(id);
-        let crowded = watch.is_some_and(|watch| self.is_crowd(watch.polling));
+        let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
         let has_own_policy = self.local.job(id).is_some_and(|job| job.policy.is_some());
+        // Their turns would be others on each node.
+        let spans = self.local.job(id).is_some_and(|job| job.spans);
+        let may_have_subgangs = gang && !spans && (auto || !has_own_policy);
+        let watch = self.watch(id);
+        // Those whose turn it is have the CPUs for themselves, as a gang in its slot, and the others want them.
+        let in_turns = may_have_subgangs && watch.is_some_and(|watch| watch.in_turns);
+        let rivals = if in_turns { 1 } else { self.running.rivals().min(1) };
+        let crowded = !in_turns && watch.is_some_and(|watch| self.is_crowd(watch.polling));
         // A policy requested by name means what it means in the literature. Otherwise a job's own processes yield to each other when there are
         // more of them than CPUs; those of a single job that fits spin all the same, which they find out by themselves.
         let wait = match watch {
@@ -132,12 +142,9 @@ impl Node {
             _ => Wait::Busy,
         };
         // A gang's processes have their slots for themselves: if there are more of them than CPUs, they compete only with each other.
-        let gang = planned.is_some_and(|planned| planned.policy == Policy::Gang);
         let rivals = if gang && crowded { 0 } else { rivals };
         let spin_ns = (gang && auto && rivals > 0).then_some(GANG_SPIN_NS);
-        // Their turns would be others on each node.
-        let spans = self.local.job(id).is_some_and(|job| job.spans);
-        Waiting { wait, rivals, spin_ns, may_have_subgangs: gang && !spans && (auto || !has_own_policy) }
+        Waiting { wait, rivals, spin_ns, in_turns, may_have_subgangs }
     }
 
     fn is_crowd(&self, processes: u32) -> bool {
@@ -150,6 +157,7 @@ impl Node {
         let (plan, rivals) = (self.local.plan(), self.running.rivals());
         let Some(part) = self.parts.get_mut(&id) else { return };
         let was_polling = std::mem::replace(&mut part.watch.polling, sampled.waits.processes);
+        let was_in_turns = std::mem::replace(&mut part.watch.in_turns, sampled.waits.in_turns);
         let step = if plan.jobs.get(&id).is_some_and(|planned| planned.auto) {
             part.watch.step(self.now, plan.generation, sampled)
         } else {
@@ -173,7 +181,8 @@ impl Node {
                 }
             }
         }
-        if self.is_crowd(was_polling) != self.is_crowd(sampled.waits.processes) {
+        let crowd_changed = self.is_crowd(was_polling) != self.is_crowd(sampled.waits.processes);
+        if crowd_changed || was_in_turns != sampled.waits.in_turns {
             self.actions.push_back(Action::OrderWaits);
         }
     }
@@ -213,7 +222,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn counts(waits: u64, spin_ns: u64) -> Waits {
-        Waits { processes: 1, polls: 9, waits, spin_ns, block_ns: 0 }
+        Waits { processes: 1, polls: 9, waits, spin_ns, ..Waits::default() }
     }
 
     /// A window that began at the time 0, under plan 1.
@@ -291,6 +300,21 @@ mod tests {
         sampled(&mut node, 500_000, 100_000, 8);
         assert!(!node.waiting(ID).may_have_subgangs, "it has become local");
         assert!(!node.waiting(JobId(99)).may_have_subgangs, "there is none");
+    }
+
+    #[test]
+    fn programs_in_turns_wait_as_a_gang_in_its_slot_and_their_host_is_told() {
+        for (policy, expected) in [(Policy::Auto, true), (Policy::Gang, false), (Policy::Local, false)] {
+            let mut node = with_policy(policy);
+            for in_turns in [true, false] {
+                let waits = Waits { processes: 5, in_turns, ..Waits::default() };
+                node.handle(at(S), Input::Sampled(ID, Sampled { waits, ..Sampled::default() }));
+                assert!(said(&mut node).contains(&Action::OrderWaits), "{policy:?}");
+                let waiting = node.waiting(ID);
+                assert_eq!(waiting.in_turns, expected && in_turns, "{policy:?}");
+                assert_eq!(waiting.rivals == 1, policy == Policy::Local || (expected && in_turns), "{policy:?}");
+            }
+        }
     }
 
     #[test]

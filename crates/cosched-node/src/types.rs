@@ -88,6 +88,8 @@ pub struct Waits {
     pub spin_ns: u64,
     /// Time that they were blocked in waits.
     pub block_ns: u64,
+    /// Programs of several ranks take turns in it: those in front have their CPUs for themselves.
+    pub in_turns: bool,
 }
 
 /// An event on a node. Events that concern only the control plane go through [`crate::Node::tell`].

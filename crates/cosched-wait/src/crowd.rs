@@ -8,7 +8,7 @@
 use crate::{shared, sys};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use cosched_core::wait::page::{self, Head, Page};
+use cosched_core::wait::page::{self, Head, NO_CROWD, Page};
 
 /// The length of a measurement of the queueing, in ns.
 const WINDOW_NS: u64 = 10_000_000;
@@ -122,7 +122,7 @@ impl Queueing {
 
 fn too_many(page: &Page, orders: &Head, now_ns: u64) -> bool {
     let cpus = orders.cpus.load(Relaxed);
-    if cpus == 0 {
+    if cpus == NO_CROWD {
         return false;
     }
     if now_ns.saturating_sub(COUNTED_NS.load(Relaxed)) >= COUNT_EVERY_NS {

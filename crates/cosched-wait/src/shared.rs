@@ -7,7 +7,7 @@ use core::fmt::Write;
 use core::ptr::{self, null_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
-use cosched_core::wait::page::{self, Head, Page, Slot};
+use cosched_core::wait::page::{self, Head, NO_CROWD, Page, Slot};
 
 /// Used without a page.
 static OWN_HEAD: Head = Head {
@@ -15,7 +15,7 @@ static OWN_HEAD: Head = Head {
     mode: AtomicU32::new(0),
     spin_us: AtomicU32::new(0),
     rivals: AtomicU32::new(0),
-    cpus: AtomicU32::new(0),
+    cpus: AtomicU32::new(NO_CROWD),
     doorbell: AtomicU32::new(0),
     sleepers: AtomicU32::new(0),
 };

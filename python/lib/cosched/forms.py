@@ -410,7 +410,7 @@ JobWaiting = TypedDict("JobWaiting", {
     "spin_us": 'NotRequired[list[int] | None]',
     # Waits that ended while the process still spun.
     "spins": 'int',
-    # Its subgangs: processes with several busy threads each, which take turns; 0: there are none.
+    # Its subgangs, which take turns: processes with several busy threads, or programs of several ranks; 0: there are none.
     "subgangs": 'NotRequired[int]',
     # Blocks that ended by their time limit.
     "timeouts": 'int',

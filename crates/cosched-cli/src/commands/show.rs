@@ -182,7 +182,9 @@ fn waiting(waiting: &JobWaiting) -> String {
     };
     let subgangs = match waiting.subgangs {
         0 => String::new(),
-        count => format!("; {count} subgangs (processes with several busy threads each) take turns"),
+        count => {
+            format!("; {count} subgangs (processes with several busy threads, or programs of several ranks) take turns")
+        }
     };
     let mut text = format!("{}{spin}{asked}{subgangs}", waiting.mode.name());
     if waiting.polls == 0 {

@@ -4,6 +4,7 @@
 //! has more threads that spin than CPUs: each waits for one that is queued behind a spinner of another process (decision 0094).
 //! The rule is coscheduling once more (Ousterhout 1982), inside of the job: processes in which more than one thread at a time is ready to run take
 //! turns: as many as fit side by side, and next those that have waited the longest. The others get what they leave.
+//! So do programs that launchers start side by side in one job (`ctest -j`, whose tests are MPI programs): the ranks of each wait for each other.
 
 use alloc::vec::Vec;
 
@@ -31,10 +32,12 @@ pub struct Process {
 /// A process that takes turns, or would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subgang {
-    /// Its number.
+    /// Its number; of a program, its launcher's.
     pub pid: i32,
-    /// How many of its threads want a CPU at a time.
+    /// How many of its threads, or ranks, want a CPU at a time.
     pub width: u32,
+    /// It is a program of several processes, its ranks.
+    pub is_program: bool,
 }
 
 /// One that takes turns.
@@ -75,15 +78,27 @@ impl Subgangs {
         self.pids().any(|of| of == pid)
     }
 
-    /// Which processes would take turns, by what they have done since the last look. `cpu_ns` is what the whole job has used meanwhile on its `cpus`; the
-    /// time in which it was stopped does not count. `None` while that is too little to tell, or a subgang has had no turn.
-    pub fn look(&mut self, cpu_ns: u64, cpus: u32, processes: &[Process]) -> Option<Vec<Subgang>> {
+    /// Whether programs are among them.
+    pub fn has_programs(&self) -> bool {
+        self.queue.iter().any(|member| member.of.is_program)
+    }
+
+    /// Which processes would take turns, by what they have done since the last look, and which of the job's `programs`, each with its busy ranks.
+    /// `cpu_ns` is what the whole job has used meanwhile on its `cpus`; the time in which it was stopped does not count. `None` while that is too
+    /// little to tell, or a process has had no turn.
+    pub fn look(
+        &mut self,
+        cpu_ns: u64,
+        cpus: u32,
+        processes: &[Process],
+        programs: &[Subgang],
+    ) -> Option<Vec<Subgang>> {
         if cpus < 2 {
             // No two threads of a process could run at a time.
             return Some(Vec::new());
         }
         let busy_ns = cpu_ns / u64::from(cpus);
-        if busy_ns < TURN_NS || self.queue.iter().any(|member| member.had_ns == 0) {
+        if busy_ns < TURN_NS || self.queue.iter().any(|member| member.had_ns == 0 && !member.of.is_program) {
             return None;
         }
         // Beside others, and where CPUs are left, the job's CPU time tells less than how long one of its threads was ready.
@@ -91,21 +106,30 @@ impl Subgangs {
         let width = |process: &Process| ((process.ready_ns + ran_ns / 2) / ran_ns) as u32;
         let newcomers = processes.iter().filter(|process| BECOMES.1 * process.ready_ns >= BECOMES.0 * ran_ns);
         let stays = |member: &&Member| STAYS.1 * member.used_ns >= STAYS.0 * member.had_ns;
-        let mut found: Vec<Subgang> = self.queue.iter().filter(stays).map(|member| member.of).collect();
-        found.extend(newcomers.map(|process| Subgang { pid: process.pid, width: width(process) }));
+        let of_processes = self.queue.iter().filter(|member| !member.of.is_program);
+        let mut found: Vec<Subgang> = of_processes.filter(stays).map(|member| member.of).collect();
+        found.extend(newcomers.map(|of| Subgang { pid: of.pid, width: width(of), is_program: false }));
+        // A program that is wider than the CPUs has its own ranks to wait for: with others its turns would gain little.
+        if programs.iter().all(|program| program.width <= cpus) {
+            let leaves = |pid: i32| self.queue.iter().any(|member| member.of.pid == pid && !stays(&member));
+            found.extend(programs.iter().filter(|of| of.width > 1 && !leaves(of.pid)));
+        }
         self.queue.iter_mut().for_each(|member| (member.used_ns, member.had_ns) = (0, 0));
         Some(found)
     }
 
-    /// Takes what a look has found: those that two looks have found, and without those that two have not. None where fewer than two are left, or all of
-    /// their threads find a CPU. Returns whether others take turns now.
+    /// Takes what a look has found: processes that two looks have found and programs, which may end soon, at once; and without those that two have not.
+    /// None where fewer than two are left, or all of their threads find a CPU. Returns whether others take turns now.
     pub fn take(&mut self, cpus: u32, found: &[Subgang]) -> bool {
         let now: Vec<i32> = found.iter().map(|of| of.pid).collect();
         let last = core::mem::replace(&mut self.last, now);
         let before: Vec<i32> = self.pids().collect();
         self.queue.retain(|member| last.contains(&member.of.pid) || self.last.contains(&member.of.pid));
-        for of in found.iter().filter(|of| last.contains(&of.pid) && !before.contains(&of.pid)) {
-            self.queue.push(Member { of: *of, since_ns: None, used_ns: 0, had_ns: 0 });
+        for of in found.iter().filter(|of| of.is_program || last.contains(&of.pid)) {
+            match self.queue.iter_mut().find(|member| member.of.pid == of.pid) {
+                Some(member) => member.of = *of,
+                None => self.queue.push(Member { of: *of, since_ns: None, used_ns: 0, had_ns: 0 }),
+            }
         }
         let width = self.queue.iter().fold(0, |sum: u32, member| sum.saturating_add(member.of.width));
         if self.queue.len() < 2 || u64::from(CROWDED.1) * u64::from(width) < u64::from(CROWDED.0) * u64::from(cpus) {
@@ -181,11 +205,11 @@ mod tests {
     }
 
     fn subgangs(all: &[(i32, u32)]) -> Vec<Subgang> {
-        all.iter().map(|(pid, width)| Subgang { pid: *pid, width: *width }).collect()
+        all.iter().map(|(pid, width)| Subgang { pid: *pid, width: *width, is_program: false }).collect()
     }
 
     fn found(cpu_ms: u64, cpus: u32, processes: &[Process]) -> Vec<(i32, u32)> {
-        let found = Subgangs::default().look(cpu_ms * MS, cpus, processes).expect("long enough");
+        let found = Subgangs::default().look(cpu_ms * MS, cpus, processes, &[]).expect("long enough");
         found.into_iter().map(|of| (of.pid, of.width)).collect()
     }
 
@@ -231,7 +255,11 @@ mod tests {
         assert_eq!(found(200, 2, &[process(8, 1, 200), process(9, 1, 200)]), []);
         assert_eq!(found(6400, 64, &[process(8, 1, 100), process(9, 1, 100)]), []);
         assert_eq!(found(100, 1, &[process(8, 2, 100), process(9, 2, 100)]), [], "on one CPU no two run at a time");
-        assert_eq!(Subgangs::default().look(90 * MS, 2, &[process(8, 2, 100)]), None, "too short a time says nothing");
+        assert_eq!(
+            Subgangs::default().look(90 * MS, 2, &[process(8, 2, 100)], &[]),
+            None,
+            "too short a time says nothing"
+        );
     }
 
     #[test]
@@ -290,7 +318,7 @@ mod tests {
                     world.turn(&mut subgangs, 2, turn_ns, None);
                     // The kernel has counted little of what they waited for.
                     let seen: Vec<Process> = (0..count).map(|pid| process(pid, 2, 1)).collect();
-                    if let Some(found) = subgangs.look(world.cpu_ns - before_ns, 2, &seen) {
+                    if let Some(found) = subgangs.look(world.cpu_ns - before_ns, 2, &seen, &[]) {
                         before_ns = world.cpu_ns;
                         assert!(!subgangs.take(2, &found), "{count} in turns of {turn_ns} ns: {found:?} at {at}");
                     }
@@ -308,7 +336,7 @@ mod tests {
             world.turn(&mut subgangs, 2, TURN_NS, Some(9));
             let window_ns = (world.cpu_ns - before_ns) / 2;
             let newcomer = Process { pid: 11, ready_ns: 2 * window_ns, longest_ns: window_ns };
-            if let Some(found) = subgangs.look(world.cpu_ns - before_ns, 2, &[newcomer]) {
+            if let Some(found) = subgangs.look(world.cpu_ns - before_ns, 2, &[newcomer], &[]) {
                 before_ns = world.cpu_ns;
                 subgangs.take(2, &found);
             }
@@ -320,6 +348,7 @@ mod tests {
 
     #[test]
     fn one_that_ends_gives_its_turn_to_the_next_and_a_last_one_needs_none() {
+        let both = subgangs(&[(8, 2), (9, 2)]);
         let mut subgangs = begun(2, &[(8, 2), (9, 2), (10, 2)]);
         assert_eq!(subgangs.turn(0, 2, |_| 0), Some(vec![8]));
         assert!(subgangs.forget(|pid| pid != 8));
@@ -327,7 +356,41 @@ mod tests {
         assert!(!subgangs.forget(|pid| pid != 8), "it is known");
         assert!(subgangs.forget(|pid| pid != 9) && subgangs.count() == 0);
         assert_eq!(subgangs.turn(2, 2, |_| 0), None);
-        let both = [Subgang { pid: 8, width: 2 }, Subgang { pid: 9, width: 2 }];
         assert!(!subgangs.take(2, &both) && subgangs.take(2, &both), "two looks again");
+    }
+
+    #[test]
+    fn programs_of_ranks_take_turns_at_once_while_each_fits_and_keeps_the_cpus_busy() {
+        let programs = |all: &[(i32, u32)]| -> Vec<Subgang> {
+            subgangs(all).into_iter().map(|of| Subgang { is_program: true, ..of }).collect()
+        };
+        let (mut subgangs, mut world, mut before_ns) = (Subgangs::default(), World::default(), 0);
+        let mut look = |subgangs: &mut Subgangs, all: &[(i32, u32)], asleep: Option<i32>| {
+            for _ in 0..8 {
+                match subgangs.count() {
+                    0 => world.cpu_ns += 2 * TURN_NS,
+                    _ => drop(world.turn(subgangs, 2, TURN_NS, asleep)),
+                }
+            }
+            let found = subgangs.look(world.cpu_ns - before_ns, 2, &[], &programs(all)).expect("long enough");
+            before_ns = world.cpu_ns;
+            subgangs.take(2, &found);
+            let mut pids: Vec<i32> = subgangs.pids().collect();
+            pids.sort_unstable();
+            pids
+        };
+        assert_eq!(look(&mut subgangs, &[(8, 1), (9, 1)], None), [], "they have just begun");
+        assert_eq!(look(&mut subgangs, &[(8, 2)], None), [], "one alone");
+        assert_eq!(look(&mut subgangs, &[(8, 2), (9, 2)], None), [8, 9]);
+        assert_eq!(look(&mut subgangs, &[(8, 2), (10, 2)], None), [8, 9, 10]);
+        assert!(subgangs.has_programs() && subgangs.forget(|pid| pid != 9));
+        for _ in 0..9 {
+            assert_eq!(look(&mut subgangs, &[(8, 2), (10, 2), (11, 2)], None), [8, 10, 11]);
+        }
+        assert_eq!(look(&mut subgangs, &[(8, 2), (10, 2), (11, 2)], Some(10)), [8, 10, 11]);
+        assert_eq!(look(&mut subgangs, &[(8, 2), (10, 2), (11, 2)], Some(10)), [8, 11], "its ranks sleep");
+        assert_eq!(look(&mut subgangs, &[(8, 2), (11, 2), (12, 5)], None), [8, 11]);
+        assert_eq!(look(&mut subgangs, &[(8, 2), (11, 2), (12, 5)], None), [], "its ranks wait for each other");
+        assert!(!subgangs.has_programs());
     }
 }

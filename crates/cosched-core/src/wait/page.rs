@@ -28,6 +28,9 @@ pub const SPIN_YIELD: u32 = 2;
 /// [`Head::spin_us`]: each process finds its own.
 pub const ADAPTIVE: u32 = u32::MAX;
 
+/// [`Head::cpus`]: not known, or its own processes are no crowd, however many of them wait.
+pub const NO_CROWD: u32 = 0;
+
 /// [`Slot::state`]: it does not wait.
 pub const COMPUTING: u32 = 0;
 /// [`Slot::state`]: it polls for a message.
@@ -47,7 +50,7 @@ pub struct Head {
     pub spin_us: AtomicU32,
     /// 1: other jobs compete for this job's CPUs now (the daemon writes). 0: it is alone.
     pub rivals: AtomicU32,
-    /// The CPUs that the job may use on this node (the daemon writes). 0: not known.
+    /// The CPUs that the job may use on this node (the daemon writes), or [`NO_CROWD`].
     pub cpus: AtomicU32,
     /// A futex that a process increments when it may have ended another process's wait (every process writes).
     pub doorbell: AtomicU32,

@@ -16,7 +16,8 @@ impl Live {
     pub(super) fn waits(&self) -> Waits {
         let counts = self.page.as_ref().map(WaitPage::read).unwrap_or_default();
         let Counts { processes, polls, waits, spin_ns, block_ns, .. } = counts;
-        Waits { processes, polls, waits, spin_ns, block_ns }
+        let in_turns = self.cgroup.switch_handle().programs_take_turns();
+        Waits { processes, polls, waits, spin_ns, block_ns, in_turns }
     }
 }
 
@@ -63,6 +64,7 @@ impl Driver {
             if let Some(page) = &mut live.page {
                 let waits = self.cluster.node.waiting(JobId(*id));
                 let spin_us = asked.spin_us.or(waits.spin_ns.map(|ns| (ns / 1000) as u32));
+                let cpus = if waits.in_turns { page::NO_CROWD } else { cpus };
                 page.order(orders(Waiting { spin_us, ..asked }, words::wait_mode(waits.wait), waits.rivals, cpus));
             }
         }

@@ -1,15 +1,14 @@
 //! The subgangs of one job.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use cosched_core::subgangs::{self, Process, Subgang, TURN_NS};
 
 use super::class::{Marked, end_all, is_default, process_cpu_ns, set_process};
+use super::programs::Programs;
 use super::spread::spread;
 use crate::cgfile;
-use crate::descent::ancestors;
 use crate::fence::boottime_ns;
 use crate::job::JobCgroup;
 use crate::process::{stat, threads};
@@ -24,15 +23,14 @@ const YOUNG: Duration = Duration::from_secs(5);
 const PROCESSES_MAX: usize = 256;
 const THREADS_MAX: usize = 1024;
 
-/// What the programs are called that start processes which wait for each other: MPI's launchers, Slurm's, PyTorch's. The kernel keeps 15 characters.
-const LAUNCHERS: [&str; 9] = ["mpirun", "mpiexec", "hydra_", "orte", "prte", "prun", "srun", "slurmstepd", "torchrun"];
-
 /// What a job had used at a look.
 #[derive(Debug, Default)]
 struct Used {
     cpu_ns: u64,
     /// How long each thread of the processes with several had run or been ready.
     ready_ns: BTreeMap<i32, u64>,
+    /// The CPU time of each process that a launcher had started.
+    started_ns: BTreeMap<i32, u64>,
 }
 
 #[derive(Debug)]
@@ -50,8 +48,7 @@ pub(super) struct JobSubgangs {
     late: Option<Marked>,
     /// Its cgroup cannot be marked.
     cannot: bool,
-    /// The processes that were found to be ranks, or not.
-    ranks: BTreeMap<i32, bool>,
+    programs: Programs,
 }
 
 impl JobSubgangs {
@@ -68,7 +65,7 @@ impl JobSubgangs {
             marked: Marked::default(),
             late: None,
             cannot: false,
-            ranks: BTreeMap::new(),
+            programs: Programs::default(),
         }
     }
 
@@ -84,8 +81,9 @@ impl JobSubgangs {
     /// Does what is due until `until`.
     pub(super) fn step(&mut self, now: Instant, until: Instant) {
         if self.look_at <= until {
-            self.look();
-            let seldom = self.subgangs.count() == 0 && now.saturating_duration_since(self.began) > YOUNG;
+            self.look(now);
+            let is_young = now.saturating_duration_since(self.began) <= YOUNG || self.programs.are_expected(now);
+            let seldom = self.subgangs.count() == 0 && !is_young;
             self.look_at = now + if seldom { LOOK_SELDOM } else { LOOK };
         }
         if self.turn_at.is_none_or(|turn_at| turn_at <= until) {
@@ -95,28 +93,48 @@ impl JobSubgangs {
     }
 
     /// Which processes are to take turns, by what the threads have done since the last look that told something.
-    fn look(&mut self) {
+    fn look(&mut self, now: Instant) {
         self.bring_back_late();
         // Numbers are reused: those that have ended are forgotten before anything is done to their threads.
         let mut is_new = self.subgangs.forget(|pid| self.marked.is_subgang(pid));
-        match self.several() {
+        match self.several(now) {
             None => {
                 self.before = None;
                 is_new |= self.subgangs.forget(|_| false);
             }
             Some(several) => {
                 if let Some(found) = self.found(&several) {
-                    is_new |= self.subgangs.take(self.cpus, &found);
+                    is_new |= self.take(&found);
                 }
-                self.ranks.retain(|pid, _| several.iter().any(|(of, _)| of == pid));
             }
         }
-        if is_new {
+        if is_new || !self.members().eq(self.marked.subgangs.keys().copied()) {
             self.change();
         } else if self.subgangs.count() > 0 {
             self.marked.bring_back_children(self.cgroup.v2_dir());
         }
-        self.cgroup.switch_handle().set_subgangs(self.subgangs.count() as u32);
+        // Where one ends and the next one begins, their ranks still wait as in turns.
+        let switch = self.cgroup.switch_handle();
+        let between = self.programs.are_expected(now) && !self.programs.are_wider(self.cpus);
+        let in_turns = self.subgangs.has_programs() || switch.programs_take_turns() && between;
+        switch.set_subgangs(self.subgangs.count() as u32, in_turns);
+    }
+
+    fn take(&mut self, found: &[Subgang]) -> bool {
+        let before: Vec<i32> = self.subgangs.pids().collect();
+        let is_new = self.subgangs.take(self.cpus, found);
+        before.into_iter().filter(|pid| !self.subgangs.is(*pid)).for_each(|pid| self.programs.sleeps(pid));
+        is_new
+    }
+
+    /// All processes of all subgangs, in order. What is nicer than others, or of a class of its own, is left alone.
+    fn members(&self) -> impl Iterator<Item = i32> {
+        let pids: Vec<i32> = self.subgangs.pids().collect();
+        let all = pids.iter().flat_map(|pid| self.programs.members(pid));
+        all.copied()
+            .filter(|pid| self.marked.is_subgang(*pid) || is_default(*pid))
+            .collect::<BTreeSet<i32>>()
+            .into_iter()
     }
 
     /// What was being forked when turns ended.
@@ -128,25 +146,30 @@ impl JobSubgangs {
         }
     }
 
-    /// Its processes that have more than one thread, with these; `None` if there are too few or too many. Not those in cgroups that the job made itself.
-    fn several(&self) -> Option<Vec<(i32, Vec<i32>)>> {
+    /// Looks for its programs, and for other processes that have more than one thread, with these; `None` if there are too few or too many. Not those in
+    /// cgroups that the job made itself.
+    fn several(&mut self, now: Instant) -> Option<Vec<(i32, Vec<i32>)>> {
         // Its file is open, so this costs little where there are many jobs.
         let tasks = self.cgroup.tasks();
         if self.cannot || tasks.is_some_and(|tasks| tasks < 4 || tasks as usize > THREADS_MAX) {
             return None;
         }
         let all = cgfile::procs(&self.cgroup.dirs().gang()).ok().filter(|all| all.len() <= PROCESSES_MAX)?;
-        let each = all.into_iter().map(|pid| (pid, threads(pid)));
+        self.programs.look(&all, now);
+        let others = all.into_iter().filter(|pid| !self.programs.have(*pid));
+        let each = others.map(|pid| (pid, threads(pid)));
         let several: Vec<(i32, Vec<i32>)> = each.filter(|(_, threads)| threads.len() > 1).collect();
         let count: usize = several.iter().map(|(_, threads)| threads.len()).sum();
-        (several.len() > 1 && count <= THREADS_MAX).then_some(several)
+        ((several.len() > 1 || self.programs.count() > 1) && count <= THREADS_MAX).then_some(several)
     }
 
     /// Those of them that would take turns. `None` where nothing is known of before, or too little.
     fn found(&mut self, several: &[(i32, Vec<i32>)]) -> Option<Vec<Subgang>> {
-        let mut now = Used { cpu_ns: self.cgroup.own_cpu_time_ns().ok()?, ready_ns: BTreeMap::new() };
+        let cpu_ns = self.cgroup.own_cpu_time_ns().ok()?;
+        let mut now = Used { cpu_ns, ready_ns: BTreeMap::new(), started_ns: self.programs.cpu_ns() };
         let before = self.before.take();
         let used_ns = before.as_ref().map_or(0, |before| now.cpu_ns.saturating_sub(before.cpu_ns));
+        let each_ns = used_ns / u64::from(self.cpus.max(1));
         let mut processes = Vec::new();
         for (pid, threads) in several {
             if self.subgangs.is(*pid) {
@@ -163,7 +186,7 @@ impl JobSubgangs {
                 process.longest_ns = process.longest_ns.max(since_ns);
             }
             // To ask who it is takes longer.
-            if process.ready_ns > used_ns / u64::from(self.cpus.max(1)) && is_default(*pid) && !self.is_rank(*pid) {
+            if process.ready_ns > each_ns && is_default(*pid) {
                 processes.push(process);
             }
         }
@@ -171,7 +194,8 @@ impl JobSubgangs {
             self.before = Some(now);
             return None;
         };
-        let found = self.subgangs.look(used_ns, self.cpus, &processes);
+        let programs = self.programs.found(&before.started_ns, &now.started_ns, each_ns);
+        let found = self.subgangs.look(used_ns, self.cpus, &processes, &programs);
         self.before = Some(if found.is_some() { now } else { before });
         found
     }
@@ -186,7 +210,7 @@ impl JobSubgangs {
         }
         self.turn_at = None;
         let start = |pid: i32| stat(pid).map(|of| (pid, of.start_ticks));
-        let subgangs: BTreeMap<i32, u64> = self.subgangs.pids().filter_map(start).collect();
+        let subgangs: BTreeMap<i32, u64> = self.members().filter_map(start).collect();
         let since_ticks = if is_first { now_ticks() } else { self.marked.since_ticks };
         self.marked = Marked { since_ticks, subgangs };
         // Without the mark no other process would end what this daemon leaves when it is killed.
@@ -203,30 +227,23 @@ impl JobSubgangs {
             return;
         }
         let Ok(cpu_ns) = self.cgroup.own_cpu_time_ns() else { return };
-        let Some(mut front) = self.subgangs.turn(cpu_ns, self.cpus, process_cpu_ns) else { return };
-        front.retain(|pid| self.marked.is_subgang(*pid));
+        let programs = &self.programs;
+        let used_ns = |pid: i32| programs.members(&pid).iter().map(|pid| process_cpu_ns(*pid)).sum();
+        let Some(front) = self.subgangs.turn(cpu_ns, self.cpus, used_ns) else { return };
+        let members = |of: &[i32]| -> Vec<i32> {
+            let all = of.iter().flat_map(|pid| programs.members(pid)).copied();
+            all.filter(|pid| self.marked.is_subgang(*pid)).collect()
+        };
+        let behind: Vec<i32> = self.subgangs.pids().filter(|pid| !front.contains(pid)).collect();
+        let front = members(&front);
         // The next ones first: meanwhile no CPU is without work.
         front.iter().for_each(|pid| set_process(*pid, false));
-        for pid in self.subgangs.pids().filter(|pid| !front.contains(pid)) {
-            if self.marked.is_subgang(pid) && self.cgroup.has_thread(pid) {
+        for pid in members(&behind) {
+            if self.cgroup.has_thread(pid) {
                 set_process(pid, true);
             }
         }
         spread(&self.cgroup, &front);
-    }
-
-    /// Whether a launcher is among its ancestors in the job. Its environment would say so, too, but reading that can wait for the program.
-    fn is_rank(&mut self, pid: i32) -> bool {
-        if let Some(known) = self.ranks.get(&pid) {
-            return *known;
-        }
-        let own = self.cgroup.own_procs().unwrap_or_default();
-        let is_rank = ancestors(pid).take_while(|of| own.binary_search(of).is_ok()).any(|of| {
-            let name = cgfile::read_proc(Path::new(&format!("/proc/{of}/comm"))).unwrap_or_default();
-            LAUNCHERS.iter().any(|launcher| name.starts_with(launcher))
-        });
-        self.ranks.insert(pid, is_rank);
-        is_rank
     }
 }
 
@@ -237,7 +254,7 @@ impl Drop for JobSubgangs {
         }
         end_all(&[self.cgroup.v2_dir().to_owned()]);
         Marked::remove(self.cgroup.v2_dir());
-        self.cgroup.switch_handle().set_subgangs(0);
+        self.cgroup.switch_handle().set_subgangs(0, false);
     }
 }
 

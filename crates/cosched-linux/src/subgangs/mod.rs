@@ -1,4 +1,4 @@
-//! Processes of one job that take turns: a thread that looks for such jobs and changes whose turn it is.
+//! Processes of one job, or programs of several ranks in it, that take turns: a thread that looks for such jobs and changes whose turn it is.
 //!
 //! The rule is core's (`policy/subgangs.rs`). What a turn is here: the threads of the processes that wait for theirs are of the class SCHED_IDLE, so that
 //! those of the process whose turn it is come first on every CPU, and CPU time that these leave is used. Nothing is stopped. A thread that has a class
@@ -9,6 +9,7 @@
 
 mod class;
 mod job;
+mod programs;
 mod spread;
 
 pub(crate) use class::end_all;

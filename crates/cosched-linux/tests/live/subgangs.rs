@@ -1,4 +1,4 @@
-//! Processes of one job with several busy threads each take turns.
+//! Processes of one job with several busy threads each take turns, and programs of several ranks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,6 +94,59 @@ fn what_a_waiting_process_starts_is_not_behind_the_others_for_long() {
     assert!(within(|| job.switch_handle().subgangs() == 0), "one alone takes no turns");
     assert!(job.procs().expect("readable").into_iter().all(|pid| all_are(pid, libc::SCHED_OTHER)));
     subgangs.end();
+}
+
+#[test]
+fn the_programs_of_two_launchers_take_turns_and_a_third_one_at_once() {
+    let _alone = alone();
+    let Some(mut scene) = scene() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let launcher = dir.path().join("mpiexec");
+    let wait_for_job = "until grep -q '/gang$' /proc/self/cgroup; do sleep 0.01; done";
+    let ranks = cosched_linux::observe::cpus_online();
+    let script = format!("#!/bin/sh\n{wait_for_job}\nfor rank in $(seq {ranks}); do \"$@\" & done\nwait\n");
+    std::fs::write(&launcher, script).unwrap();
+    std::fs::set_permissions(&launcher, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let command = [launcher.to_str().unwrap(), helper(), "spin"];
+    let job = scene.job(3, &command, 1);
+    let Some(subgangs) = begin(&job) else { return };
+    // One alone takes no turns, however long.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(job.switch_handle().subgangs() == 0 && !job.switch_handle().programs_take_turns());
+    for (count, more) in [(2, 1), (3, 1)] {
+        scene.more(&job, &command, more);
+        assert!(within(|| job.switch_handle().subgangs() == count && job.switch_handle().programs_take_turns()));
+    }
+    let programs = || {
+        let mut programs = BTreeMap::<i32, Vec<i32>>::new();
+        for pid in job.procs().expect("readable").into_iter().filter(|pid| name(*pid) != "mpiexec") {
+            programs.entry(parent(pid)).or_default().push(pid);
+        }
+        programs
+    };
+    let [a, b, c] = &programs().into_values().collect::<Vec<_>>()[..] else { panic!("{:?}", programs()) };
+    let are = |program: &[i32], class: i32| program.iter().all(|pid| all_are(*pid, class));
+    for _ in 0..2 {
+        for front in [a, b, c] {
+            let class = |of: &Vec<i32>| if of == front { libc::SCHED_OTHER } else { libc::SCHED_IDLE };
+            assert!(within(|| [a, b, c].into_iter().all(|of| are(of, class(of)))));
+        }
+    }
+    // Two end: the last one has the CPUs for itself.
+    for launcher in programs().into_keys().skip(1) {
+        let ranks = programs().remove(&launcher).unwrap();
+        // SAFETY: numbers only, and processes of this test.
+        ranks.iter().for_each(|pid| assert_eq!(unsafe { libc::kill(*pid, libc::SIGKILL) }, 0));
+    }
+    assert!(within(|| job.switch_handle().subgangs() == 0));
+    assert!(within(|| job.procs().expect("readable").into_iter().all(|pid| all_are(pid, libc::SCHED_OTHER))));
+    subgangs.end();
+    assert!(!job.switch_handle().programs_take_turns());
+}
+
+fn parent(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse().ok()).expect("a parent")
 }
 
 fn name(pid: i32) -> String {

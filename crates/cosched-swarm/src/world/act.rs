@@ -411,13 +411,13 @@ fn waits(state: &State, id: JobId) -> bool {
     state.jobs.get(&id).is_some_and(|job| matches!(job.stage, Stage::Waiting(_)))
 }
 
-/// How a program waits, for auto: of three jobs one spins unseen, one blocks by itself very often, and one is blocked in observed waits
-/// half of its time.
+/// How a program waits, for auto: of three jobs one spins unseen, in which programs take turns at times, one blocks by itself very often, and one
+/// is blocked in observed waits half of its time.
 fn waits_of(job: JobId, cpu_ns: u64) -> Waits {
     let waits = cpu_ns / 1_000_000;
     match job.0 % 3 {
-        2 => Waits { processes: 1, polls: waits, waits, spin_ns: cpu_ns / 2, block_ns: cpu_ns },
-        _ => Waits::default(),
+        2 => Waits { processes: 1, polls: waits, waits, spin_ns: cpu_ns / 2, block_ns: cpu_ns, ..Waits::default() },
+        of => Waits { in_turns: of == 0 && waits % 2 == 1, ..Waits::default() },
     }
 }
 
